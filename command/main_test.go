@@ -165,7 +165,7 @@ func besides(stderr string) []string {
 	for line := range strings.Lines(stderr) {
 		if !strings.HasPrefix(line, "lockbench: figures that cannot be trusted: ") &&
 			!strings.HasSuffix(line, ": the generator was too busy to look in time\n") &&
-			!strings.HasSuffix(line, ": it was stopped, or its machine was\n") &&
+			!strings.HasSuffix(line, ": it or its machine was stopped\n") &&
 			!strings.Contains(line, "its generators' windows were open together for") {
 			others = append(others, line)
 		}

@@ -2,7 +2,7 @@ package results
 
 import "strings"
 
-// This file is one table of all remarks: code, severity, text and explanation. A test writes the same table into
+// This file is one table of all remarks: code, severity, text and explanation. A test writes them into
 // docs/VALIDITY.md.
 
 // Code names a remark in JSON and in code.
@@ -151,14 +151,8 @@ type coded struct {
 var coding = []coded{
 	{NoWindow, SeverityInvalid, "{error}", ""},
 	{SeenLate, SeverityInvalid, "it was observed for {seen} of a window of {window}: {cause}", ""},
-	{
-		StoodStill, SeverityInvalid,
-		"lockbench itself did not run for {still} of {window}: it was stopped, or its machine was", "",
-	},
-	{
-		Unbalanced, SeverityInvalid,
-		"its time accounts do not balance: a client's phases differ from the window by {share}", "",
-	},
+	{StoodStill, SeverityInvalid, "lockbench did not run for {still} of {window}: it or its machine was stopped", ""},
+	{Unbalanced, SeverityInvalid, "a client's phases differ from the window by {share}", ""},
 	{PoolTimeouts, SeverityInvalid, "{commands} commands timed out waiting for a connection (see --pool)", ""},
 	{LateStarts, SeverityInvalid, "the generator was late with {late} starts of {starts}", ""},
 	{
@@ -184,27 +178,15 @@ var coding = []coded{
 	{NotTogether, SeverityInvalid, "its generators' windows were open together for {common} of {window}", ""},
 
 	{NoServerCounts, SeverityNote, "window too short for the server's counters", ""},
-	{
-		RedisBound, SeverityCaution, "redis-bound",
-		" (the thread that executes commands was busy for at least 90 % of the time)",
-	},
+	{RedisBound, SeverityCaution, "redis-bound", " (its command thread was busy for at least 90 % of the time)"},
 	{
 		GeneratorBound, SeverityCaution, "generator-bound",
-		" (the machine was busy with lockbench and its server: the lock may be faster than shown)",
+		" (lockbench and its server kept the machine busy: the lock may be faster than shown)",
 	},
-	{
-		BusyMachine, SeverityCaution, "busy machine",
-		" (busy with something other than lockbench and Redis: measure on a quieter one)",
-	},
-	{
-		OtherCPU, SeverityCaution, "other CPU {share}",
-		" (of all cores, by neither lockbench nor Redis: measure on a quieter machine)",
-	},
+	{BusyMachine, SeverityCaution, "busy machine", " (with other processes: use a quieter machine)"},
+	{OtherCPU, SeverityCaution, "other CPU {share}", " (of all cores, by other processes: use a quieter machine)"},
 	{Stolen, SeverityCaution, "steal {share}", " (of all cores, by other machines on the same hardware)"},
-	{
-		ThroughProxies, SeverityNote, "through proxies",
-		" (faults of the network need proxies, which make every command slower)",
-	},
+	{ThroughProxies, SeverityNote, "through proxies", " (network faults need proxies, which delay every command)"},
 	{
 		ShortOfARound, SeverityCaution,
 		"window too short for one fair round: {served} acquisitions for {clients} clients; " +
@@ -219,8 +201,7 @@ var coding = []coded{
 	{DriverTime, SeverityCaution, "the driver itself took {share} of its clients' time", ""},
 	{
 		OutlivedLease, SeverityCaution, "held for longer than the lease: {longest} for a TTL of {ttl}",
-		" (claims hold until the lease ends: a client that works on after that is no longer protected, " +
-			"and overlaps after expiry break no claim)",
+		" (a client that works on after its lease ended is not protected)",
 	},
 	{
 		BeyondTimeout, SeverityCaution,
@@ -229,14 +210,14 @@ var coding = []coded{
 	{WaitsNotEnded, SeverityCaution, "{keys} remained of waits that the driver could not end", ""},
 	{
 		PartOfASession, SeverityNote, "one of several generators",
-		" (the counts of Redis include all generators and are divided by the acquisitions of this one)",
+		" (Redis's counts include all generators, the acquisitions only this one)",
 	},
 	{OtherTraffic, SeverityCaution, "other clients' traffic {share}", ""},
 	{CutShort, SeverityCaution, "partial: {window}", ""},
 	{BegunLate, SeverityCaution, "began {late} late", ""},
 	{
 		WindowsApart, SeverityCaution, "{share} of the generators' windows in common",
-		" (the figures include what a generator recorded outside the common part, under another load)",
+		" (the load was different outside the common part)",
 	},
 
 	{Overlapped, SeverityBroken, "exclusion: {overlaps} overlaps within valid leases", ""},
@@ -254,11 +235,12 @@ var coding = []coded{
 	{NotClosed, SeverityCaution, "{error}", ""},
 	{
 		UnlikeDurability, SeverityCaution,
-		"a crash loses different amounts of the locks' data: {each}; " +
-			"--durability gives all stores the same durability", "",
+		"a crash loses different amounts of the locks' data: {each} (see --durability)", "",
 	},
-	{AuditedApart, SeverityCaution, "{strategy}: the audit compares only clients of the same generator, because {why}; " +
-		"--work counter tests exclusion between all clients", ""},
+	{
+		AuditedApart, SeverityCaution,
+		"{strategy}: the audit compares only clients of the same generator, because {why} (see --work counter)", "",
+	},
 	{Unfit, SeverityNote, "{why}", ""},
 	{FailedToRun, SeverityCaution, "{error}", ""},
 	{NothingMatched, SeverityCaution, "no measured strategy matches it", ""},
@@ -269,31 +251,28 @@ var coding = []coded{
 	{LongestOfFew, SeverityCaution, "the longest of {durations}", ""},
 	{DurationsNotEnd, SeverityCaution, "{durations} had not ended", ""},
 
-	{RunsNotTrusted, SeverityInvalid, "runs that cannot be trusted, and why", ""},
-	{RunsFailed, SeverityInvalid, "runs that ended early, and why", ""},
+	{RunsNotTrusted, SeverityInvalid, "runs that cannot be trusted", ""},
+	{RunsFailed, SeverityInvalid, "runs that ended early", ""},
 	{FaultsMissed, SeverityCaution, "faults that were not injected", ""},
-	{ClaimsBroken, SeverityBroken, "claims of the strategy that did not hold", ""},
-	{Unclaimed, SeverityBroken, "overlaps of a strategy that broke no claim", ""},
+	{ClaimsBroken, SeverityBroken, "claims that did not hold", ""},
+	{Unclaimed, SeverityBroken, "overlaps that broke no claim", ""},
 	{LateHolders, SeverityBroken, "clients that worked under an expired lease", ""},
 	{CounterLost, SeverityBroken, "lost updates of the counter", ""},
 	{NotRecovered, SeverityBroken, "faults after which no client obtained the lock", ""},
-	{KeysLeft, SeverityBroken, "keys, channels and connections that were left on the servers", ""},
-	{NoTokens, SeverityBroken, "updates by late holders without fencing tokens", ""},
+	{KeysLeft, SeverityBroken, "leftovers on the servers", ""},
+	{NoTokens, SeverityBroken, "late updates without fencing tokens", ""},
 	{UnsafeByDesign, SeverityBroken, "the strategy's caveat", ""},
-	{WaitsGivenUp, SeverityCaution, "the share of the waits that ended at their timeout", ""},
-	{
-		ClientsServed, SeverityNote,
-		"the strategies that served every client, and the number of unserved clients of the others", "",
-	},
-	{FirstOf, SeverityNote, "the best strategy, and its ratio to the next one", ""},
+	{WaitsGivenUp, SeverityCaution, "the share of waits that timed out", ""},
+	{ClientsServed, SeverityNote, "strategies that served every client, and the unserved clients of the others", ""},
+	{FirstOf, SeverityNote, "the best strategy and its ratio to the next", ""},
 	{AtItsCeiling, SeverityNote, "a lock that was held nearly all the time", ""},
-	{CommandsGrow, SeverityNote, "commands per acquisition that grow with the number of clients", ""},
-	{CommandsCompared, SeverityNote, "the fewest and the most commands per acquisition", ""},
+	{CommandsGrow, SeverityNote, "commands that grow with the number of clients", ""},
+	{CommandsCompared, SeverityNote, "the fewest and the most commands", ""},
 	{ErrorsMet, SeverityCaution, "errors of Acquire and Release", ""},
-	{TooFew, SeverityCaution, "too few durations for a 99th percentile", ""},
-	{LockStoodStill, SeverityCaution, "no grant during a long part of a window although clients waited", ""},
+	{TooFew, SeverityCaution, "too few durations for a p99", ""},
+	{LockStoodStill, SeverityCaution, "a long time without a grant although clients waited", ""},
 	{HoldsNotAsked, SeverityCaution, "mean holds that differ from the requested hold by over 3 %", ""},
-	{HoldsUnequal, SeverityCaution, "strategies whose mean holds differ by over 3 %", ""},
+	{HoldsUnequal, SeverityCaution, "mean holds that differ by over 3 %", ""},
 	{ThresholdPassed, SeverityNote, "{threshold}", ""},
 	{ThresholdCrossed, SeverityCaution, "{threshold}", ""},
 	{Interrupted, SeverityInvalid, "interrupted: {measured}", ""},
@@ -309,17 +288,17 @@ var coding = []coded{
 		MachineTooBusy, SeverityCaution,
 		"{side}: in {limited} of {all} runs the machine, not the lock, limited the speed", "",
 	},
-	{SessionsApart, SeverityCaution, "the sessions were not recorded in turns: a change of the machine in between " +
-		"would look like a change of the lock, so no change is reported; ab takes turns", ""},
+	{
+		SessionsApart, SeverityCaution,
+		"the sessions were not recorded in turns, so a change may be one of the machine and is not reported; " +
+			"ab takes turns", "",
+	},
 	{
 		NotInTurns, SeverityCaution,
-		"it differs, but the sessions were not recorded in turns: the machine may have caused the difference", "",
+		"it differs, but the machine may be the cause: the sessions were not recorded in turns", "",
 	},
 	{TooFewSessions, SeverityCaution, "only {there}: {needed}{side} are needed for {tests}", ""},
-	{
-		BoundsOpen, SeverityCaution,
-		"only lower bounds are known of {open} of {all}, and they leave the verdict open", "",
-	},
+	{BoundsOpen, SeverityCaution, "only lower bounds are known of {open} of {all}, and they leave the verdict open", ""},
 	{TurnsUnknown, SeverityCaution, "not significant, and the smallest detectable change is not known: " +
 		"the sessions were not recorded in turns", ""},
 	{BoundsUnknown, SeverityCaution, "not significant, and the smallest detectable change is not known: " +
@@ -333,10 +312,7 @@ var coding = []coded{
 		"it differs, but by less than the smallest change that this session detects reliably", "",
 	},
 	{BudgetEnded, SeverityCaution, "--budget {budget} ended {when}", ""},
-	{
-		LookedAgain, SeverityNote,
-		"--until decided: look {look} at the pairs, at the level {level}, half the level of the previous look", "",
-	},
+	{LookedAgain, SeverityNote, "--until decided: look {look} at the pairs, at the level {level}", ""},
 	{AloneNotMeasured, SeverityCaution, "a single client was not measured: {why}", ""},
 	{
 		ShortWindows, SeverityCaution,

@@ -340,7 +340,7 @@ func TestCautions(t *testing.T) {
 	sound(t, a)
 	want := []string{
 		"spin: 1 of its 6 runs cannot be trusted and are left out: books",
-		"spin and pubsub: busy machine (busy with something other than lockbench and Redis: measure on a quieter one)",
+		"spin and pubsub: busy machine (with other processes: use a quieter machine)",
 	}
 	if !slices.Equal(a.Notes.Texts(), want) {
 		t.Errorf("got\n%s\nwant\n%s", a.Notes.String(), strings.Join(want, "\n"))
