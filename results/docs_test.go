@@ -9,16 +9,30 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// docs/FORMATS.md has a line for each metric, made from the rows.
+// docs/FORMATS.md has a line for each metric, and one line for percentiles of the same figure.
 func TestEveryMetricIsDocumented(t *testing.T) {
 	const file, begin, end = "../docs/FORMATS.md", "<!-- metrics -->\n", "<!-- end of metrics -->\n"
 	var want strings.Builder
-	want.WriteString("| metric | unit | better | |\n| --- | --- | --- | --- |\n")
-	for _, m := range results.Metrics() {
-		better := map[results.Better]string{results.Lower: "lower", results.Higher: "higher"}[m.Better]
-		fmt.Fprintf(&want, "| `%s` | %s | %s | %s |\n", m.Name, m.Unit, better, m.Help)
+	names, before := []string{}, results.Metric{}
+	line := func() {
+		better := map[results.Better]string{results.Lower: "lower", results.Higher: "higher"}[before.Better]
+		about := strings.Trim(string(before.Unit)+", "+better, ", ")
+		if about != "" {
+			about = " (" + about + ")"
+		}
+		fmt.Fprintf(&want, "- %s%s: %s\n", strings.Join(names, ", "), about, before.Help)
 	}
-	golden.Section(t, file, begin, end, want.String())
+	for _, m := range results.Metrics() {
+		if m.Help != "the same" && m.Help != before.Help { // several percentiles have one line
+			if len(names) > 0 {
+				line()
+			}
+			names, before = nil, m
+		}
+		names = append(names, "`"+m.Name+"`")
+	}
+	line()
+	golden.Section(t, file, begin, end, "\n"+want.String()+"\n")
 }
 
 // Each row has a name of its own, a help text, and can be found.
