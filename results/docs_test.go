@@ -15,12 +15,11 @@ func TestEveryMetricIsDocumented(t *testing.T) {
 	var want strings.Builder
 	names, before := []string{}, results.Metric{}
 	line := func() {
-		better := map[results.Better]string{results.Lower: "lower", results.Higher: "higher"}[before.Better]
-		about := strings.Trim(string(before.Unit)+", "+better, ", ")
-		if about != "" {
-			about = " (" + about + ")"
+		unit := ""
+		if before.Unit != results.Number {
+			unit = " (" + string(before.Unit) + ")"
 		}
-		fmt.Fprintf(&want, "- %s%s: %s\n", strings.Join(names, ", "), about, before.Help)
+		fmt.Fprintf(&want, "- %s%s: %s\n", strings.Join(names, ", "), unit, before.Help)
 	}
 	for _, m := range results.Metrics() {
 		if m.Help != "the same" && m.Help != before.Help { // several percentiles have one line
