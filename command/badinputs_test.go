@@ -469,7 +469,7 @@ func isRun(args []string) bool { return len(args) > 0 && strings.HasPrefix(args[
 // messageIndent stands before each message of testdata/badinputs.txt.
 const messageIndent = "    "
 
-const badInputsIntro = `Written by go test ./command -run TestBadInputs -update: each tested mistake with its exit code and its messages.
+const badInputsIntro = `Each tested mistake with its exit code and messages; go test ./command -run TestBadInputs -update writes it.
 run.json is a report, linked.json a link to it, cut.json a part of it, and newer.json a report of another version.
 words.txt contains words, and the directory empty contains no report.
 `
