@@ -87,8 +87,8 @@ func (r StoreOptions) options() store.Options {
 
 // Progress describes what a run is doing.
 type Progress struct {
-	Run, Runs int // from 1
-	Strategy  string
+	Run, Runs int    // from 1
+	Strategy  string // in a sweep with the point
 	Round     int
 	// start, baselines, prepare, warm-up, measure, drain or verify, or a text while the servers do not answer
 	Phase     string

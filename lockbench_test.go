@@ -257,6 +257,26 @@ func (g closable) Acquire(ctx context.Context, _ string) (strategies.Lease, erro
 func (g closable) Release(context.Context) error { return nil }
 func (g closable) Close() error                  { return nil }
 
+func TestTheProgressOfASweepNamesThePoint(t *testing.T) {
+	var seen []string
+	_, err := lockbench.Run(t.Context(), plan(t, "", "noop", func(p *lockbench.Plan) {
+		for _, clients := range []int{1, 2} {
+			w := p.Workload
+			w.Clients, w.Instances = clients, 1
+			p.Sweep = append(p.Sweep, workloads.Point{Label: fmt.Sprintf("clients=%d", clients), Workload: w})
+		}
+		p.Progress = func(at lockbench.Progress) {
+			if at.Phase == "verify" {
+				seen = append(seen, at.Strategy)
+			}
+		}
+	}))
+	slices.Sort(seen)
+	if want := []string{"noop clients=1", "noop clients=2"}; err != nil || !slices.Equal(seen, want) {
+		t.Errorf("%q, %v", seen, err)
+	}
+}
+
 func TestAnInterruptedSessionKeepsItsRuns(t *testing.T) {
 	closed := new(atomic.Bool) // in the second run, which then lasts until it is interrupted
 	lock := strategies.Unlisted(strategies.Info{Name: "gate"},

@@ -46,9 +46,10 @@ type Job struct {
 	Round   int    // from 1
 	Order   int    // from 1, within the round
 	Phase   func(name string)
-	// Second gets each part of the timeline when it ends, once a second; not with drivers. It may be nil.
+	// Second gets each part of the timeline when it ends, once a second. It may be nil.
 	Second func(results.Slice)
-	// Watch gets the run so far and the waits under way, once a second; not with drivers. It may be nil.
+	// Watch gets the run so far and the waits under way, once a second. It may be nil. With drivers both come later,
+	// when each client has reported.
 	Watch func(results.Run, []results.Wait)
 
 	// Generator names this process among those that share the session, and so its keys; ""

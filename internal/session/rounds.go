@@ -118,6 +118,7 @@ func (s *session) measure(ctx context.Context, v scheduled, round, order int) er
 			return fmt.Errorf("before %s: %w", v.Name(), err)
 		}
 	}
+	title := results.Run{Strategy: v.Name(), Point: v.point.Label}.Title()
 	job := engine.Job{
 		Strategy: v.Variant,
 		Workload: v.point.Workload,
@@ -127,12 +128,12 @@ func (s *session) measure(ctx context.Context, v scheduled, round, order int) er
 		Number:   s.begun,
 		Round:    round,
 		Order:    order,
-		Phase:    func(phase string) { s.progress(v.Name(), round, phase, s.begun, nil) },
+		Phase:    func(phase string) { s.progress(title, round, phase, s.begun, nil) },
 	}
 	if s.together != nil {
 		job.Generator, job.Begin = strconv.Itoa(s.together.Index), s.together.begin
 	}
-	job.Second = func(last results.Slice) { s.progress(v.Name(), round, "measure", s.begun, &last) }
+	job.Second = func(last results.Slice) { s.progress(title, round, "measure", s.begun, &last) }
 	watched := func(all []results.Run, waiting []results.Wait) {
 		soFar := *s.report
 		soFar.Runs = all
