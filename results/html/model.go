@@ -38,7 +38,7 @@ func families(files []results.File) []family {
 	var all []family
 	var names []string
 	for _, file := range files {
-		for _, s := range file.Summaries() {
+		for _, s := range file.Asked() { // a colour does not change when another strategy has run
 			if !slices.Contains(names, s.Name) {
 				names = append(names, s.Name)
 			}
@@ -126,8 +126,19 @@ func (f family) Strategies() []cell {
 	return all
 }
 
-// Table returns the table of the arena with the most clients.
-func (f family) Table() table { return f.top().Table() }
+// Table returns the table with a row for each strategy, in a sweep at each number of clients.
+func (f family) Table() table {
+	var all []results.Summary
+	for _, a := range f.arenas {
+		for _, c := range a.cells {
+			if len(f.arenas) == 1 {
+				c.Point = "" // the same for all
+			}
+			all = append(all, c.Summary)
+		}
+	}
+	return tableOf("", results.Columns(results.PageGroup, nil), all)
+}
 
 // Arenas returns the arenas with the most clients first.
 func (f family) Arenas() []arena {
@@ -147,16 +158,6 @@ func (f family) Note() string {
 
 // Title names the arena within its family.
 func (a arena) Title() string { return fmt.Sprintf("%d clients", a.workload.Clients) }
-
-// Table returns the arena's table.
-func (a arena) Table() table {
-	var all []results.Summary
-	for _, c := range a.cells {
-		c.Point = "" // the same for all
-		all = append(all, c.Summary)
-	}
-	return tableOf("", results.Columns(results.PageGroup, nil), all)
-}
 
 // typical returns the used run with the median throughput. It stands for all runs where
 // runs cannot be combined.

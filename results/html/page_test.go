@@ -232,3 +232,25 @@ func TestLiveFiguresBelowOne(t *testing.T) {
 		t.Errorf("the chart of throughput: %+v", got)
 	}
 }
+
+// A sweep's table has a row for each strategy at each number of clients.
+func TestASweepsTableHasARowForEachPoint(t *testing.T) {
+	t.Parallel()
+	r := synthetic([]string{"spin", "pubsub"}, []int{10, 50, 100}, 1)
+	f := families([]results.File{{Name: "a", Report: r}})[0]
+	var titles []string
+	for _, row := range f.Table().Rows {
+		titles = append(titles, row[0])
+	}
+	want := []string{
+		"spin clients=10", "pubsub clients=10", "spin clients=50", "pubsub clients=50", "spin clients=100",
+		"pubsub clients=100",
+	}
+	if !slices.Equal(titles, want) {
+		t.Errorf("the rows are %q", titles)
+	}
+	one := families([]results.File{{Name: "a", Report: synthetic([]string{"spin"}, []int{10}, 1)}})[0]
+	if got := one.Table().Rows[0][0]; got != "spin" {
+		t.Errorf("without a sweep the row is %q", got)
+	}
+}
