@@ -70,11 +70,11 @@ func TestInABrowserALivePage(t *testing.T) {
 	if err := chromedp.Do(tab, chromedp.Navigate(w.address(t, "live"))); err != nil {
 		t.Fatal(err)
 	}
-	title := `[document.querySelector("h1").textContent]`
-	poll.Until(t, "the page shows the first run", func() bool { return strings.Contains(shown(title)[0], "hold=1ms") })
+	title, status := `[document.querySelector("h1").textContent]`, `[document.querySelector("#status").textContent]`
+	poll.Until(t, "the page shows the first run", func() bool { return strings.Contains(shown(status)[0], "hold=1ms") })
 	poll.Until(t, "the page shows the second run by the second", func() bool {
 		figures := shown(`[...document.querySelectorAll("figure .line")].map(e => e.getAttribute("d"))`)
-		return strings.Contains(shown(title)[0], "hold=10s") && len(figures) > 5 && strings.Contains(figures[0], "L")
+		return strings.Contains(shown(status)[0], "hold=10s") && len(figures) > 5 && strings.Contains(figures[0], "L")
 	})
 	middle := shown(rows)
 	if !slices.ContainsFunc(shown(`[...document.querySelectorAll("h2")].map(e => e.textContent)`),

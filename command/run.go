@@ -18,11 +18,14 @@ import (
 
 	"github.com/lockbench/lockbench"
 	"github.com/lockbench/lockbench/internal/driver"
+	"github.com/lockbench/lockbench/internal/untrusted"
 	"github.com/lockbench/lockbench/internal/watch"
 	"github.com/lockbench/lockbench/internal/words"
 	"github.com/lockbench/lockbench/results"
+	"github.com/lockbench/lockbench/results/html"
 	"github.com/lockbench/lockbench/results/render"
 	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/workloads"
 )
 
 // run returns the command that measures. It is also the root command, under the
@@ -151,9 +154,6 @@ func oneFileEach[T any](outputs []output[T], strategies []string, of func(T) *re
 	return all
 }
 
-// widePage is how many letters the live page has for what is being done.
-const widePage = 200
-
 // reportName is the file of a report, for its page.
 func reportName(outputs []output[*results.Report]) string {
 	for _, o := range outputs {
@@ -162,6 +162,19 @@ func reportName(outputs []output[*results.Report]) string {
 		}
 	}
 	return "this run"
+}
+
+// watched shows on the live page how far a plan is. Its end is not known if a number of acquisitions ends a window.
+func watched(watchers *watch.Watchers, plan lockbench.Plan, now lockbench.Progress) {
+	remaining := now.Remaining
+	counted := func(p workloads.Point) bool { return p.Workload.Iterations > 0 }
+	if plan.Workload.Iterations > 0 || slices.ContainsFunc(plan.Sweep, counted) {
+		remaining = 0
+	}
+	watchers.Progress(html.Progress{
+		Run: now.Run, Runs: now.Runs, Title: now.Strategy, Round: now.Round,
+		Phase: untrusted.Printable(now.Phase),
+	}, remaining)
 }
 
 // measure carries the plan out and writes the report.
@@ -183,7 +196,7 @@ func (a *app) measure(
 	if watchers.Any() {
 		plan.Watch = watchers.See
 		plan.Progress = func(now lockbench.Progress) {
-			watchers.Status(statusLine(now, now.Remaining, widePage))
+			watched(watchers, plan, now)
 			progress.report(now)
 		}
 	}

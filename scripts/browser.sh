@@ -18,4 +18,4 @@ axe=bin/axe/node_modules/axe-core/axe.min.js
 [ -f "$axe" ] || npm install --prefix bin/axe --no-audit --no-fund --silent axe-core@4.14.1
 # shellcheck disable=SC2086 # no tag is no argument
 LOCKBENCH_CHROMIUM=$chromium LOCKBENCH_AXE=$PWD/$axe \
-	"${GO:-go}" test -vet=off -tags browser -run Browser ./results/html ./command
+	"${GO:-go}" test -vet=off -tags browser -run Browser ./results/html ./internal/watch ./command

@@ -1,5 +1,26 @@
 const stream = new EventSource("events");
-stream.addEventListener("seen", event => { document.querySelector("main").innerHTML = JSON.parse(event.data); });
+
+// merge makes an element like another one. What does not change remains: the focus, the scroll position, and the status,
+// which a screen reader speaks only when it changes.
+function merge(old, now) {
+	if (old.isEqualNode(now)) return;
+	if (old.nodeName !== now.nodeName || old.nodeType !== Node.ELEMENT_NODE) {
+		old.replaceWith(now);
+		return;
+	}
+	for (const { name } of [...old.attributes]) if (!now.hasAttribute(name)) old.removeAttribute(name);
+	for (const { name, value } of now.attributes) if (old.getAttribute(name) !== value) old.setAttribute(name, value);
+	const parts = [...now.childNodes];
+	while (old.childNodes.length > parts.length) old.lastChild.remove();
+	parts.forEach((part, i) => old.childNodes[i] ? merge(old.childNodes[i], part) : old.append(part));
+}
+
+stream.addEventListener("seen", event => {
+	const now = document.createElement("main");
+	now.innerHTML = JSON.parse(event.data);
+	arrange(now);
+	merge(document.querySelector("main"), now);
+});
 stream.addEventListener("report", event => {
 	stream.close();
 	document.open();

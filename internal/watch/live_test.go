@@ -3,6 +3,7 @@ package watch
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"net"
@@ -10,7 +11,10 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/results/html"
@@ -48,10 +52,70 @@ func stream(t *testing.T, url string) func() (event, page string) {
 	}
 }
 
+// The end of the session is expected from the beginning of the current run, so it does not move within the run.
+func TestTheExpectedEndDoesNotMoveWithinARun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &Watchers{live: newLive()}
+		begun := time.Now()
+		for second := range 5 {
+			w.Progress(html.Progress{Run: 1, Runs: 2, Phase: fmt.Sprint(second)}, time.Minute)
+			if end := w.live.seen.Now.End; !end.Equal(begun.Add(time.Minute)) {
+				t.Errorf("after %d s the session ends at %v", second, end.Sub(begun))
+			}
+			time.Sleep(time.Second)
+		}
+		w.Progress(html.Progress{Run: 2, Runs: 2}, 30*time.Second)
+		if end := w.live.seen.Now.End; !end.Equal(begun.Add(35 * time.Second)) {
+			t.Errorf("in the second run the session ends at %v", end.Sub(begun))
+		}
+		if w.Progress(html.Progress{Run: 2, Runs: 2}, 0); !w.live.seen.Now.End.IsZero() {
+			t.Error("an unknown end is known")
+		}
+	})
+}
+
+// browser counts the frames that it takes.
+type browser struct {
+	*httptest.ResponseRecorder
+	frames atomic.Int64
+}
+
+func (b *browser) SetWriteDeadline(time.Time) error { return nil }
+
+func (b *browser) Write(data []byte) (int, error) {
+	b.frames.Add(1)
+	return len(data), nil
+}
+
+// Progress and figures of the same second make one frame: each frame costs the generator CPU time.
+func TestASecondMakesOneFrame(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &Watchers{live: newLive()}
+		ctx, stop := context.WithCancel(t.Context())
+		b := &browser{ResponseRecorder: httptest.NewRecorder()}
+		var reading sync.WaitGroup
+		reading.Go(func() { w.live.events(b, httptest.NewRequest(http.MethodGet, "/events", nil).WithContext(ctx)) })
+		report := recorded(t)
+		const seconds = 5
+		for range seconds {
+			time.Sleep(time.Second)
+			w.Progress(html.Progress{Phase: "measure"}, 0)
+			time.Sleep(10 * time.Millisecond) // the engine sums the run up
+			w.See(report, nil)
+		}
+		time.Sleep(time.Second)
+		if frames := b.frames.Load(); frames != 1+seconds {
+			t.Errorf("%d seconds made %d frames after the first", seconds, frames-1)
+		}
+		stop()
+		reading.Wait()
+	})
+}
+
 // Every browser gets what is new, and in the end the page that report writes.
 func TestThePageFollowsTheRunAndEndsAsTheReport(t *testing.T) {
 	w, urls := open(t, Addresses{Live: "127.0.0.1:0"})
-	w.Status("about to <begin>")
+	w.Progress(html.Progress{Phase: "about to <begin>"}, 0)
 	if status, body := ask(t, http.MethodGet, urls[0], ""); status != 200 ||
 		!strings.Contains(body, "about to &lt;begin&gt;") || !strings.Contains(body, "<script>"+script+"</script>") {
 		t.Errorf("%d %s", status, body)
@@ -112,10 +176,10 @@ func TestNobodyWaitsForABrowserThatReadsNothing(t *testing.T) {
 	next()
 	long := strings.Repeat("x", 8<<20) // more than the kernel keeps for the sockets of one who reads nothing
 	for i := range 20 {
-		w.Status(fmt.Sprint(i, long))
+		w.Progress(html.Progress{Phase: fmt.Sprint(i, long)}, 0)
 	}
-	w.Status("short")
-	for _, page := next(); !strings.Contains(page, ">short<"); _, page = next() {
+	w.Progress(html.Progress{Phase: "short"}, 0)
+	for _, page := next(); !strings.Contains(page, ": short<"); _, page = next() {
 		if page == "" {
 			t.Fatal("a browser that reads lost its stream")
 		}

@@ -108,10 +108,20 @@ func (w *Watchers) See(report *results.Report, waiting []results.Wait) {
 	}
 }
 
-// Status shows what lockbench is doing.
-func (w *Watchers) Status(text string) {
+// Progress shows how far the session is. It is expected to end so long after the beginning of the current run; 0 means
+// that this is not known.
+func (w *Watchers) Progress(now html.Progress, remaining time.Duration) {
 	if w.live != nil {
-		w.live.update(func(l *html.Live) { l.Status = text })
+		w.live.update(func(l *html.Live) {
+			now.End = l.Now.End
+			if now.Run != l.Now.Run || now.Runs != l.Now.Runs {
+				now.End = time.Now().Add(remaining)
+			}
+			if remaining == 0 {
+				now.End = time.Time{}
+			}
+			l.Now = now
+		})
 	}
 }
 

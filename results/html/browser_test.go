@@ -7,6 +7,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -16,25 +19,14 @@ import (
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 )
 
 // TestInABrowser looks at pages in headless Chromium, as make browser runs it: nothing is complained of, by axe-core
 // neither, or fetched, nothing sticks out, every letter and colour can be seen, and no two labels of a picture lie on
 // each other. With LOCKBENCH_PICTURES=DIR it keeps what it saw.
 func TestInABrowser(t *testing.T) {
-	program := os.Getenv("LOCKBENCH_CHROMIUM")
-	axe, err := os.ReadFile(os.Getenv("LOCKBENCH_AXE"))
-	if program == "" || err != nil {
-		t.Fatalf("LOCKBENCH_CHROMIUM and LOCKBENCH_AXE do not say where they are, as make browser does: %v", err)
-	}
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program), chromedp.NoSandbox)
-	allocator, stop := chromedp.NewExecAllocator(context.Background(), options...)
-	defer stop()
-	browser, stop := chromedp.NewContext(allocator)
-	defer stop()
-	if err := chromedp.Do(browser); err != nil { // starts it
-		t.Fatal(err)
-	}
+	browser, axe := chromium(t)
 	for name, page := range written() {
 		file := filepath.Join(t.TempDir(), "report.html")
 		if err := os.WriteFile(file, []byte(page), 0o600); err != nil {
@@ -43,9 +35,139 @@ func TestInABrowser(t *testing.T) {
 		for _, width := range []int64{390, 1280} {
 			for _, scheme := range []string{"light", "dark"} {
 				t.Run(fmt.Sprintf("%s %d %s", name, width, scheme),
-					func(t *testing.T) { visit(t, browser, file, width, scheme, string(axe)) })
+					func(t *testing.T) { visit(t, browser, file, width, scheme, axe) })
 			}
 		}
+	}
+}
+
+// chromium starts a browser, and returns axe-core too.
+func chromium(t *testing.T) (browser context.Context, axe string) {
+	t.Helper()
+	program := os.Getenv("LOCKBENCH_CHROMIUM")
+	source, err := os.ReadFile(os.Getenv("LOCKBENCH_AXE"))
+	if program == "" || err != nil {
+		t.Fatalf("LOCKBENCH_CHROMIUM and LOCKBENCH_AXE do not say where they are, as make browser does: %v", err)
+	}
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program), chromedp.NoSandbox)
+	allocator, stop := chromedp.NewExecAllocator(context.Background(), options...)
+	t.Cleanup(stop)
+	browser, stop = chromedp.NewContext(allocator)
+	t.Cleanup(stop)
+	if err := chromedp.Do(browser); err != nil { // starts it
+		t.Fatal(err)
+	}
+	return browser, string(source)
+}
+
+// TestInABrowserTheScript sorts a table and hides a strategy by the keyboard alone.
+func TestInABrowserTheScript(t *testing.T) {
+	browser, _ := chromium(t)
+	file := filepath.Join(t.TempDir(), "report.html")
+	if err := os.WriteFile(file, []byte(written()["sweep"]), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, width := range []int64{390, 1280} {
+		t.Run(fmt.Sprint(width), func(t *testing.T) { useScript(t, browser, file, width) })
+	}
+}
+
+// TestInABrowserTablesWithoutAnOrder: a table is not sorted if a row continues the row above it.
+func TestInABrowserTablesWithoutAnOrder(t *testing.T) {
+	browser, _ := chromium(t)
+	for name, want := range map[string]int{"empty document": 1, "empty with a subrow": 0} {
+		file := filepath.Join(t.TempDir(), "page.html")
+		if err := os.WriteFile(file, []byte(written()[name]), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := chromedp.Do(browser, chromedp.Navigate("file://"+file)); err != nil {
+			t.Fatal(err)
+		}
+		got, err := chromedp.Run(browser, chromedp.Evaluate[int](`document.querySelectorAll("th button").length`))
+		if err != nil || got != want {
+			t.Errorf("%s: %d headings sort, want %d, %v", name, got, want, err)
+		}
+	}
+}
+
+func useScript(t *testing.T, browser context.Context, file string, width int64) {
+	tab, cancel := chromedp.NewContext(browser)
+	defer cancel()
+	ctx, cancel := context.WithTimeout(tab, 60*time.Second)
+	defer cancel()
+	if err := chromedp.Do(ctx, chromedp.EmulateViewport(width, 900), chromedp.Navigate("file://"+file)); err != nil {
+		t.Fatal(err)
+	}
+	shows := func(expression string) []string {
+		t.Helper()
+		texts, err := chromedp.Run(ctx, chromedp.Evaluate[[]string](expression))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return texts
+	}
+	press := func(key string) {
+		t.Helper()
+		if err := chromedp.Do(ctx, chromedp.KeyEvent(key)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// tab on until the focus is on the control with this text
+	reach := func(text string) {
+		t.Helper()
+		for range 60 {
+			if press(kb.Tab); shows(`[document.activeElement.textContent]`)[0] == text {
+				return
+			}
+		}
+		t.Fatalf("the keyboard does not reach %q", text)
+	}
+	const column = `[...document.querySelector("table").tBodies[0].rows].map(row => row.cells[3].textContent)`
+	const order = `[...document.querySelectorAll("table [aria-sort]")].map(e => e.textContent + " " + e.ariaSort)`
+	before := shows(column)
+	reach("gap")
+	press(kb.Enter)
+	sorted := shows(column)
+	if got := shows(order); !slices.Equal(got, []string{"gap ascending"}) || slices.Equal(before, sorted) {
+		t.Errorf("Enter on the heading sorted by %q: %q", got, sorted)
+	}
+	press(" ")
+	reversed := shows(column)
+	if got := shows(order); !slices.Equal(got, []string{"gap descending"}) {
+		t.Errorf("the space bar sorted by %q", got)
+	}
+	var values []float64
+	for _, text := range sorted {
+		number, unit, _ := strings.Cut(text, " ")
+		value, err := strconv.ParseFloat(number, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		values = append(values, value*map[string]float64{"µs": 1e3, "ms": 1e6, "s": 1e9}[unit])
+	}
+	slices.Sort(before)
+	slices.Reverse(reversed)
+	if !slices.IsSorted(values) || !slices.Equal(sorted, reversed) {
+		t.Errorf("the gaps are sorted as %q, and as %q in reverse", sorted, reversed)
+	}
+
+	hidden := `[...document.querySelectorAll("figure .s2")].filter(e => getComputedStyle(e).visibility == "hidden")
+		.map(e => e.className.baseVal)`
+	pressed := `[...document.querySelectorAll(".legend [aria-pressed=false]")].map(e => e.textContent)`
+	reach("handoff")
+	press(" ")
+	if n, got := len(shows(hidden)), shows(pressed); n == 0 || len(got) == 0 || got[0] != "handoff" {
+		t.Errorf("%d shapes of handoff are hidden, and pressed are %q", n, got)
+	}
+	others := strings.ReplaceAll(hidden, ".s2", ".s3")
+	if n := len(shows(others)); n > 0 {
+		t.Errorf("%d shapes of another strategy are hidden", n)
+	}
+	if got := shows(`[document.activeElement.textContent]`); got[0] != "handoff" {
+		t.Errorf("the focus is on %q", got)
+	}
+	if press(kb.Enter); len(shows(hidden))+len(shows(pressed)) > 0 {
+		t.Error("handoff does not come back")
 	}
 }
 

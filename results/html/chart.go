@@ -32,10 +32,11 @@ type moment struct {
 	name string
 }
 
-// mark is a strategy's name and the number of its style.
+// mark is a strategy's name and the number of its style. A ghost is an earlier run, behind the current one.
 type mark struct {
 	name  string
 	style int
+	ghost bool
 }
 
 type point struct{ X, Y float64 }
@@ -202,11 +203,17 @@ type text struct {
 // shape is a path with a title, which a browser shows under the pointer.
 type shape struct{ Class, Path, Title string }
 
+// ID is the class of all that belongs to a style, by which the page's script hides it.
+func (m mark) ID() string { return fmt.Sprintf("s%d", m.style) }
+
 // class returns the classes of a style's colour.
 func (m mark) class(kind string) string {
-	class := fmt.Sprintf("%s hue%d", kind, m.style%hues)
+	class := fmt.Sprintf("%s hue%d %s", kind, m.style%hues, m.ID())
 	if kind == "line" && m.style >= hues {
 		class += " dashed"
+	}
+	if kind == "line" && m.ghost {
+		class += " ghost"
 	}
 	return class
 }
@@ -245,7 +252,9 @@ func (c chart) Draw() drawing {
 		d.curve(v)
 	}
 	for _, v := range c.curves {
-		d.values(v)
+		if !v.ghost {
+			d.values(v)
+		}
 	}
 	for _, m := range c.moments {
 		x := d.at(point{m.at, d.y.low}).X
@@ -263,8 +272,8 @@ func (c chart) Draw() drawing {
 func (d *drawing) bar(b bar, y float64) {
 	x := func(v float64) float64 { return d.left + v/d.y.high*(d.right-d.left) }
 	room := int((chartWidth-letter*float64(utf8.RuneCountInString(b.text)))/letter) - 3
-	d.Texts = append(d.Texts, text{"", shortened(b.name, room), d.left, y + 16},
-		text{"end", b.text, chartWidth - 2, y + 16})
+	d.Texts = append(d.Texts, text{b.ID(), shortened(b.name, room), d.left, y + 16},
+		text{"end " + b.ID(), b.text, chartWidth - 2, y + 16})
 	d.line("grid", point{d.left, y + 26}, point{d.right, y + 26})
 	end, title := x(b.high), b.name+": "+b.text
 	d.Shapes = append(d.Shapes, shape{b.class("bar"), fmt.Sprintf("M%.1f %.1fH%.1f", d.left, y+26, end), title})
@@ -274,7 +283,7 @@ func (d *drawing) bar(b bar, y float64) {
 		}, shape{b.class("line"), fmt.Sprintf("M%.1f %.1fl6 4l-6 4", d.right+5, y+22), title})
 	}
 	if b.ranges.low < b.ranges.high {
-		d.line("spread", point{x(b.ranges.low), y + 26}, point{x(b.ranges.high), y + 26})
+		d.line("spread "+b.ID(), point{x(b.ranges.low), y + 26}, point{x(b.ranges.high), y + 26})
 	}
 }
 
@@ -387,6 +396,7 @@ func (d *drawing) values(v curve) {
 			inside := place.left > d.left+2 && place.right < d.Width &&
 				place.top > d.top-10 && place.bottom < d.bottom+2
 			if inside && !slices.ContainsFunc(d.taken, place.covers) {
+				try.Class += " " + v.ID()
 				d.Texts, d.taken = append(d.Texts, try), append(d.taken, place)
 				break
 			}

@@ -316,11 +316,11 @@ func (a arena) withShares(fig chart) chart {
 }
 
 // thinned keeps about this many of a line's points, including both ends.
-func thinned(line []point, most int) []point {
+func thinned[T any](line []T, most int) []T {
 	if len(line) <= most {
 		return line
 	}
-	var kept []point
+	var kept []T
 	for i := range most {
 		kept = append(kept, line[i*(len(line)-1)/(most-1)])
 	}

@@ -38,7 +38,7 @@ func (c Curves) Figure() string {
 	}
 	style := styles(names)
 	for _, one := range c.Curves {
-		line := curve{mark: mark{one.Name, style[one.Name]}}
+		line := curve{mark: mark{name: one.Name, style: style[one.Name]}}
 		for _, s := range one.Points {
 			line.add(spot{point{s.X, max(nanosecond, s.Y)}, s.AtLeast})
 			low, high = min(low, s.X), max(high, s.X)
@@ -54,17 +54,13 @@ func (c Curves) Figure() string {
 	drawn.x = logarithmic(low, high, results.PerSecond)
 	drawn.x.low, drawn.x.high = min(drawn.x.low, low/1.05), max(drawn.x.high, high*1.05)
 	drawn.y = logarithmic(least, most, results.Nanoseconds)
-	type item struct {
-		Name   string
-		Swatch drawing
-	}
-	var legend []item
+	var legend []cell
 	for _, l := range drawn.curves {
-		legend = append(legend, item{l.name, l.Swatch()})
+		legend = append(legend, cell{results.Summary{Strategy: results.Strategy{Name: l.name}}, l.mark})
 	}
 	var b bytes.Buffer
 	err := templates().ExecuteTemplate(&b, "curves", struct {
-		Legend  []item
+		Legend  []cell
 		Drawing drawing
 	}{legend, drawn.Draw()})
 	if err != nil {

@@ -7,16 +7,26 @@ import (
 	"io"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/lockbench/lockbench/results"
 )
 
 // Live is what the page shows while lockbench measures.
 type Live struct {
-	Status  string
+	Now     Progress
 	Report  *results.Report // so far, its last run may be under way; nil before the first
 	Waiting []results.Wait
 	Script  template.JS // receives the frames; "" in the part that they replace
+}
+
+// Progress is how far a session is.
+type Progress struct {
+	Run, Runs int    // the current run, from 1; 0 before the first
+	Title     string // of the current run: its strategy, in a sweep with its point
+	Round     int
+	Phase     string
+	End       time.Time // expected; zero if it is not known
 }
 
 // WriteLive writes the page with its script, which puts what is new into main.
@@ -46,6 +56,69 @@ func (l Live) Extras() (all []table) {
 	return all
 }
 
+// phases are those of a session without a disturbance.
+var phases = []string{"", "start", "baselines", "prepare", "warm-up", "measure", "drain", "verify"}
+
+// Status is the text that a screen reader speaks when it changes: once a run, and when a run is disturbed.
+func (l Live) Status() string {
+	text := "Before the first run"
+	if l.Now.Run > 0 {
+		text = fmt.Sprintf("Run %d of %d: %s, round %d", l.Now.Run, l.Now.Runs, l.Now.Title, l.Now.Round)
+	}
+	if !slices.Contains(phases, l.Now.Phase) {
+		text += ": " + l.Now.Phase
+	}
+	return text
+}
+
+// End is when the session is expected to end, on the clock of lockbench's machine; "" if that is not known.
+func (l Live) End() string {
+	if l.Now.End.IsZero() {
+		return ""
+	}
+	return l.Now.End.Format("15:04:05 MST")
+}
+
+// part is how much of a whole is done.
+type part struct {
+	Name        string
+	Done, Whole float64
+	Text        string
+}
+
+// Parts are how much is done of the session and of the window.
+func (l Live) Parts() []part {
+	if l.Report == nil || l.Now.Run == 0 {
+		return nil
+	}
+	window := part{Name: "Window", Whole: 1}
+	for _, s := range l.Report.Asked() {
+		if s.Title() != l.Now.Title {
+			continue
+		}
+		window.Whole, window.Text = time.Duration(s.Workload.Duration).Seconds(), "%.0f of %v s"
+		if n := s.Workload.Iterations; n > 0 {
+			window.Whole, window.Text = float64(n), "%.0f of %v acquisitions"
+		}
+		if run := l.Run(); l.current(*run) {
+			window.Done = float64(run.WindowNS) / 1e9
+			if s.Workload.Iterations > 0 {
+				window.Done = float64(run.Speed.Acquisitions)
+			}
+		}
+		window.Done = min(window.Done, window.Whole)
+		window.Text = fmt.Sprintf(window.Text, window.Done, window.Whole)
+	}
+	before := l.Now.Run - 1
+	return []part{
+		{
+			"Runs", float64(before) + window.Done/window.Whole, float64(l.Now.Runs),
+			fmt.Sprintf("%d of %d done", before, l.Now.Runs),
+		},
+		window,
+	}
+}
+
 // Run is the last run; nil before the first.
 func (l Live) Run() *results.Run {
 	if l.Report == nil || len(l.Report.Runs) == 0 {
@@ -54,9 +127,56 @@ func (l Live) Run() *results.Run {
 	return &l.Report.Runs[len(l.Report.Runs)-1]
 }
 
+// current reports whether a run is the one that is being measured.
+func (l Live) current(run results.Run) bool {
+	return run.Title() == l.Now.Title && run.Round == l.Now.Round
+}
+
+// Runs has a row for each strategy and point, and a column for each round, with the state of each run.
+func (l Live) Runs() *table {
+	if l.Report == nil {
+		return nil
+	}
+	t := &table{Head: []string{"strategy"}}
+	for round := range l.Report.Rounds {
+		t.Head = append(t.Head, fmt.Sprintf("round %d", round+1))
+	}
+	for _, s := range l.Report.Asked() {
+		row := []string{s.Title()}
+		for round := range l.Report.Rounds {
+			row = append(row, l.state(s, round+1))
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return t
+}
+
+// state is that of a strategy's run in a round.
+func (l Live) state(s results.Summary, round int) string {
+	at := slices.IndexFunc(s.Runs, func(r results.Run) bool { return r.Round == round })
+	running := l.current(results.Run{Strategy: s.Name, Point: s.Point, Round: round})
+	switch {
+	case at >= 0 && !(running && s.Runs[at].Partial):
+		run := s.Runs[at]
+		text := "done, " + results.PerSecond.Format(run.Speed.PerSecond)
+		if run.Partial {
+			text = "cut short"
+		}
+		if !run.Usable() {
+			text += ", not trusted"
+		}
+		return text
+	case running:
+		return "running"
+	case slices.ContainsFunc(l.Report.LeftOut, func(o results.LeftOut) bool { return o.Strategy == s.Name }):
+		return "left out"
+	}
+	return "to come"
+}
+
 // Longest has the clients that have waited longest at this moment.
 func (l Live) Longest() *table {
-	if len(l.Waiting) == 0 {
+	if l.Run() == nil {
 		return nil
 	}
 	waiting := slices.Clone(l.Waiting)
@@ -68,88 +188,147 @@ func (l Live) Longest() *table {
 	return t
 }
 
-// bySecond are the charts of a run by the second: of one figure, or of a median and a 99th percentile.
+// bySecond are the charts of a run by the second, each of one figure.
 var bySecond = []struct {
 	chart
 	unit results.Unit
-	of   func(results.Slice) []*results.Figure
+	of   func(results.Slice) *results.Figure
 }{
 	{
 		chart{Title: "Throughput", YName: "acquisitions per second"},
 		results.PerSecond,
-		func(s results.Slice) []*results.Figure { return figure(&s.Acquisitions, s.Seconds) },
+		func(s results.Slice) *results.Figure { return figure(&s.Acquisitions, s.Seconds) },
 	},
 	{
-		chart{Title: "Waits", YName: "waits", Note: twoLines + " Waits under way count with their age."},
+		chart{Title: "Wait p50", YName: "median of the waits", Note: withAge},
 		results.Nanoseconds,
-		func(s results.Slice) []*results.Figure { return figures(s.WaitP50, s.WaitP99) },
+		func(s results.Slice) *results.Figure { return bound(s.WaitP50) },
 	},
 	{
-		chart{Title: "Handoffs", YName: "handoffs", Note: twoLines},
+		chart{Title: "Wait p99", YName: "99th percentile of the waits", Note: withAge},
 		results.Nanoseconds,
-		func(s results.Slice) []*results.Figure { return figures(s.HandoffP50, s.HandoffP99) },
+		func(s results.Slice) *results.Figure { return bound(s.WaitP99) },
 	},
-	{chart{Title: "Waiting clients", YName: "clients"}, results.Number, func(s results.Slice) []*results.Figure {
+	{
+		chart{Title: "Handoff p50", YName: "median of the handoffs"},
+		results.Nanoseconds,
+		func(s results.Slice) *results.Figure { return bound(s.HandoffP50) },
+	},
+	{
+		chart{Title: "Handoff p99", YName: "99th percentile of the handoffs"},
+		results.Nanoseconds,
+		func(s results.Slice) *results.Figure { return bound(s.HandoffP99) },
+	},
+	{chart{Title: "Waiting clients", YName: "clients"}, results.Number, func(s results.Slice) *results.Figure {
 		return figure(new(float64(s.Waiting)), 1)
 	}},
-	{chart{Title: "Server CPU", YName: "of one core"}, results.Percent, func(s results.Slice) []*results.Figure {
+	{chart{Title: "Server CPU", YName: "of one core"}, results.Percent, func(s results.Slice) *results.Figure {
 		return figure(s.RedisCPU, s.Seconds/100)
 	}},
 	{
 		chart{Title: "Commands", YName: "commands per second"},
 		results.PerSecond,
-		func(s results.Slice) []*results.Figure { return figure(s.Commands, s.Seconds) },
+		func(s results.Slice) *results.Figure { return figure(s.Commands, s.Seconds) },
 	},
 }
 
-const twoLines = "Circles: median. Squares: 99th percentile."
+const withAge = "Waits under way count with their age."
 
 // figure is a count by a time, known exactly or not at all.
-func figure[N int64 | float64](count *N, by float64) []*results.Figure {
+func figure[N int64 | float64](count *N, by float64) *results.Figure {
 	if count == nil {
 		return nil
 	}
-	return []*results.Figure{{Value: float64(*count) / by}}
+	return &results.Figure{Value: float64(*count) / by}
 }
 
-func figures(all ...*results.Bound) []*results.Figure {
-	drawn := make([]*results.Figure, len(all))
-	for i, b := range all {
-		if b != nil {
-			drawn[i] = &results.Figure{Value: float64(b.NS), AtLeast: b.AtLeast}
-		}
+func bound(b *results.Bound) *results.Figure {
+	if b == nil {
+		return nil
 	}
-	return drawn
+	return &results.Figure{Value: float64(b.NS), AtLeast: b.AtLeast}
 }
 
-// Seconds are the charts of the last run, with the faults as marks, and what each client got.
-func (l Live) Seconds() (all []chart) {
+// What a frame may cost: it is made every second while clients are measured.
+const (
+	mostGhosts  = 8
+	ghostPoints = 60 // of a ghost's line
+)
+
+// Shown are the runs in the charts by the second: the current run, and as ghosts the last complete run of each strategy
+// with the same workload, the newest first.
+func (l Live) Shown() (all []cell) {
 	run := l.Run()
 	if run == nil {
 		return nil
 	}
-	course := run.Timeline
-	for len(course) > mostSlices {
-		course = results.Halve(course)
+	var names []string
+	for _, s := range l.Report.Asked() {
+		names = append(names, s.Name)
+	}
+	style := styles(names)
+	add := func(r results.Run, note string) {
+		title := fmt.Sprintf("%s, round %d%s", r.Title(), r.Round, note)
+		all = append(all, cell{
+			results.Summary{Strategy: results.Strategy{Name: title}, Used: []results.Run{r}},
+			mark{title, style[r.Strategy], note == ""},
+		})
+	}
+	var ghosts []string
+	for i, one := range slices.Backward(l.Report.Runs) {
+		switch {
+		case i == len(l.Report.Runs)-1 && l.current(one):
+			add(one, " (this run)")
+		case one.Point == run.Point && one.Complete() && !slices.Contains(ghosts, one.Strategy) &&
+			len(ghosts) < mostGhosts:
+			ghosts = append(ghosts, one.Strategy)
+			add(one, "")
+		}
+	}
+	return all
+}
+
+// Seconds are the charts of these runs, the first of which is in front, with the faults of the current run as marks,
+// and what each client got.
+func (l Live) Seconds(shown []cell) (all []chart) {
+	if len(shown) == 0 {
+		return nil
+	}
+	var faults []results.Fault
+	if !shown[0].ghost {
+		faults = shown[0].Used[0].Faults
+	}
+	shown = slices.Clone(shown)
+	slices.Reverse(shown) // the last one is drawn over the others
+	courses := make([][]results.Slice, len(shown))
+	for i, one := range shown {
+		if courses[i] = one.Used[0].Timeline; one.ghost {
+			courses[i] = thinned(courses[i], ghostPoints)
+		}
+		for len(courses[i]) > mostSlices {
+			courses[i] = results.Halve(courses[i])
+		}
 	}
 	for _, kind := range bySecond {
 		c, end := kind.chart, 0.0
-		curves := []curve{{mark: mark{"median", 0}}, {mark: mark{"p99", 1}}}
-		for _, s := range course {
-			end = s.At + s.Seconds
-			for i, value := range kind.of(s) {
-				if drawn := &curves[i]; value != nil && s.Seconds > 0 {
+		for i, one := range shown {
+			drawn := curve{mark: one.mark}
+			for _, s := range courses[i] {
+				end = max(end, s.At+s.Seconds)
+				if value := kind.of(s); value != nil && s.Seconds > 0 {
 					drawn.line = append(drawn.line, point{s.At + s.Seconds/2, value.Value})
 					drawn.marks = []spot{{drawn.line[len(drawn.line)-1], value.AtLeast}}
 				}
 			}
+			if len(drawn.line) > 0 {
+				c.curves = append(c.curves, drawn)
+			}
 		}
-		c.curves = slices.DeleteFunc(curves, func(c curve) bool { return len(c.line) == 0 })
 		low, high, known := span(c.curves)
 		if len(c.curves) == 0 {
 			continue
 		}
-		for _, f := range run.Faults {
+		for _, f := range faults {
 			for _, at := range f.Injections {
 				c.moments = append(c.moments, moment{float64(at.AtNS) / 1e9, f.Fault.Name})
 				end = max(end, float64(at.AtNS)/1e9)
@@ -161,17 +340,8 @@ func (l Live) Seconds() (all []chart) {
 		}
 		all = append(all, c)
 	}
-	alone := arena{cells: []cell{{results.Summary{Used: []results.Run{*run}}, mark{run.Title(), 0}}}}
-	if shares := alone.withShares(fairness); len(shares.curves) > 0 {
+	if shares := (arena{cells: shown}).withShares(fairness); len(shares.curves) > 0 {
 		all = append(all, shares)
 	}
 	return all
-}
-
-// Title names the page.
-func (l Live) Title() string {
-	if run := l.Run(); run != nil {
-		return fmt.Sprintf("lockbench: %s, round %d", run.Title(), run.Round)
-	}
-	return "lockbench"
 }

@@ -55,7 +55,7 @@ func families(files []results.File) []family {
 				index[key] = at
 				all = append(all, family{file: file.Name})
 			}
-			all[at].add(cell{s, mark{s.Name, style[s.Name]}})
+			all[at].add(cell{s, mark{name: s.Name, style: style[s.Name]}})
 		}
 	}
 	for i := range all {

@@ -1,12 +1,14 @@
 // Package html shows reports as one page for a browser: findings in plain words, figures as
-// pictures, and the commands to repeat the measurement. The page needs no network and no
-// script.
+// pictures, and the commands to repeat the measurement. The page needs no network. Without its script it is complete,
+// but tables cannot be sorted and strategies cannot be hidden.
 package html
 
 import (
 	"bytes"
 	"cmp"
+	"crypto/sha256"
 	_ "embed"
+	"encoding/base64"
 	"fmt"
 	"html/template"
 	"io"
@@ -37,13 +39,31 @@ var (
 	//go:embed live.html.tmpl
 	liveSource string
 
+	// Script is the script of every page.
+	//go:embed page.js
+	Script string
+
 	// templates are parsed when the first page is made: most commands make none.
 	templates = sync.OnceValue(func() *template.Template {
-		all := template.Must(template.New("page").Parse(pageSource))
+		all := template.Must(template.New("page").Funcs(template.FuncMap{
+			"script": func() template.JS { return template.JS(Script) }, // embedded, so it is safe
+			"policy": func() string { return Policy(Script) },
+		}).Parse(pageSource))
 		template.Must(all.New("chart").Parse(chartSource))
 		return template.Must(all.New("live").Parse(liveSource))
 	})
 )
+
+// Policy is a Content-Security-Policy that lets a page run only these scripts, and fetch nothing.
+func Policy(scripts ...string) string {
+	hashes := ""
+	for _, script := range scripts {
+		sum := sha256.Sum256([]byte(script))
+		hashes += " 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
+	}
+	return "default-src 'none'; script-src" + hashes +
+		"; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
+}
 
 // pageData is the data of the template.
 type pageData struct {

@@ -19,6 +19,10 @@ import (
 func TestPages(t *testing.T) {
 	t.Parallel()
 	for name, page := range written() {
+		page, scripts := withoutScript(page)
+		if live := strings.HasSuffix(name, ", live"); scripts != 1 && !live || scripts > 0 && live { // the server adds them
+			t.Errorf("%s has its script %d times", name, scripts)
+		}
 		if most := 2 << 20; len(page) > most {
 			t.Errorf("%s has %d bytes, more than %d", name, len(page), most)
 		}
@@ -49,6 +53,12 @@ func TestPages(t *testing.T) {
 			}
 		}
 	}
+}
+
+// withoutScript removes a page's own script, and returns how often it is there.
+func withoutScript(page string) (string, int) {
+	own := "<script>" + Script + "</script>"
+	return strings.ReplaceAll(page, own, ""), strings.Count(page, own)
 }
 
 // picturesOf are those of a page, in order.
@@ -97,7 +107,7 @@ func TestHostileNames(t *testing.T) {
 // TestText compares a page's words, without its pictures, with what was accepted.
 func TestText(t *testing.T) {
 	t.Parallel()
-	page := written()["rounds"]
+	page, _ := withoutScript(written()["rounds"])
 	page = page[strings.Index(page, "<body>"):]
 	for _, p := range picturesOf(page) {
 		page = strings.Replace(page, p, "", 1)
@@ -173,7 +183,7 @@ func TestValues(t *testing.T) {
 	t.Parallel()
 	crowd := chart{x: linear(10, results.Number), y: linear(10, results.Number)}
 	for i := range 9 {
-		c := curve{mark: mark{"a", i}}
+		c := curve{mark: mark{name: "a", style: i}}
 		c.marks = append(c.marks, spot{point: point{X: 5, Y: 5 + float64(i)/100}})
 		crowd.curves = append(crowd.curves, c)
 	}
@@ -227,7 +237,8 @@ func TestCensoredPart(t *testing.T) {
 // A lock that is held for seconds is acquired less than once a second.
 func TestLiveFiguresBelowOne(t *testing.T) {
 	run := results.Run{Timeline: []results.Slice{{Seconds: 2, Acquisitions: 1}}}
-	got := Live{Report: &results.Report{Runs: []results.Run{run}}}.Seconds()
+	l := Live{Report: &results.Report{Runs: []results.Run{run}}}
+	got := l.Seconds(l.Shown())
 	if len(got) == 0 || len(got[0].curves) != 1 || got[0].curves[0].line[0].Y != 0.5 {
 		t.Errorf("the chart of throughput: %+v", got)
 	}

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/lockbench/lockbench/internal/layout"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/workloads"
 )
@@ -87,12 +88,14 @@ var pages = sync.OnceValue(func() map[string][]results.File {
 
 // seen is a report in the middle of its last run.
 func seen(name string, report *results.Report) Live {
-	l := Live{Status: "[2/4] " + name + " · measure <b>", Report: report}
+	l := Live{Now: Progress{Run: 2, Runs: 4, Title: name, Round: 1, Phase: "the servers <b>"}, Report: report}
 	if n := len(report.Runs); n > 0 {
 		so := *report
 		so.Runs = slices.Clone(report.Runs)
 		run := &so.Runs[n-1]
 		run.Partial = true
+		l.Now.Title, l.Now.Round = run.Title(), run.Round
+		l.Now.Run, l.Now.Runs = n, max(n, len(report.Asked())*report.Rounds)
 		for i := range run.Timeline {
 			s := &run.Timeline[i]
 			s.RedisCPU, s.Commands = new(0.2+float64(i)/10), new(int64(5000))
@@ -121,6 +124,18 @@ var written = sync.OnceValue(func() map[string]string {
 			panic(name + ": " + err.Error())
 		}
 		all[name+", live"] = page.String()
+	}
+	for name, rows := range map[string][][]string{
+		"empty document":      {{"lock", ""}, {"spin", "1 ms"}, {"pubsub", "2 µs"}},
+		"empty with a subrow": {{"lock", "p99"}, {"spin", "1 ms"}, {"", "2 µs"}},
+	} {
+		var page bytes.Buffer
+		document := &layout.Page{HTML: true}
+		document.Table(1, "<>", rows)
+		if err := WriteDocument(&page, "lockbench "+name, document); err != nil {
+			panic(name + ": " + err.Error())
+		}
+		all[name] = page.String()
 	}
 	return all
 })
