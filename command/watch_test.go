@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"math"
 	"net"
 	"net/http"
@@ -13,6 +14,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strconv"
 	"sync"
 	"testing"
@@ -134,6 +136,37 @@ func prometheus(t *testing.T, address string, flags ...string) func(query string
 		value, err := strconv.ParseFloat(fmt.Sprint(said.Data.Result[0].Value[1]), 64)
 		return value, err == nil
 	}
+}
+
+// The live page shows by the second what a driver does while it runs.
+func TestTheLivePageShowsADriverWhileItRuns(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("drivers need Linux")
+	}
+	folder := t.TempDir()
+	script := "#!/bin/sh\nexec driver local\n"
+	if err := os.WriteFile(filepath.Join(folder, "mine"), []byte(script), 0o700); err != nil { //nolint:gosec // a program
+		t.Fatal(err)
+	}
+	t.Setenv("LOCKBENCH_DRIVERS", folder)
+	w := watch(t, "-s", "exec:mine", "--hold", "1ms", "-c", "4", "--instances", "1", "-w", "0s", "-d", "1h", "--live", "0")
+	address := w.address(t, "live")
+	line := regexp.MustCompile(`(?s)aria-label="Throughput".*?\(this run\): ([\d.]+)`)
+	poll.Until(t, "the page has the driver's rate, and the part of the window", func() bool {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := http.DefaultClient.Do(request)
+		if err != nil {
+			return false
+		}
+		defer answer.Body.Close()
+		page, _ := io.ReadAll(answer.Body)
+		found := line.FindSubmatch(page)
+		return found != nil && string(found[1]) != "0" && regexp.MustCompile(`[1-9]\d* of 3600 s`).Match(page)
+	})
+	w.report(t)
 }
 
 // TestPrometheus has a real Prometheus scrape a run to its end: what it knows then is what the report says, by classic
