@@ -116,6 +116,15 @@ func TestARunUnderWayHasWhatHasNotEnded(t *testing.T) {
 		if held := r.Speed.Utilisation; window > 0 && (held < 0.99 || held > 1.001) {
 			t.Errorf("after %v the lock was held for %.1f %% of the time", window, held*100)
 		}
+		none := int64(0) // clients without an acquisition, with the holder, whose lease may be older than the window
+		for _, bin := range r.Fairness.PerClient {
+			if bin.To == 0 {
+				none += bin.Count
+			}
+		}
+		if waiting := r.Record.WithoutTurn; waiting == nil || *waiting > none || *waiting < none-1 {
+			t.Errorf("after %v %d clients have no acquisition, and of those that wait %v", window, none, waiting)
+		}
 		if p := r.Waiting.PerAcquisition.P99; p == nil || !p.AtLeast || r.Waiting.Open != 7 {
 			t.Errorf("after %v with 7 clients waiting the p99 of the waits is %v, %d open", window, p, r.Waiting.Open)
 		}

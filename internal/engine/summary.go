@@ -84,6 +84,7 @@ func (r *run) soFar(opened snapshot, reading *results.Reading, at int64, ages []
 		Timeline: slices.Clone(r.timeline.slices), Faults: r.faults.report(false),
 	}
 	r.recorder.SoFar(&result, r.audit)
+	result.Record.WithoutTurn = r.recorder.Unserved(ages)
 	result.TimeAccounting.Hold = r.recorder.Held(r.audit, at).Seconds()
 	waits := &result.Waiting
 	waits.Open += int64(len(ages))

@@ -149,3 +149,21 @@ func (r *Recorder) withoutTurn() *int64 {
 	}
 	return &count
 }
+
+// Unserved returns the number of clients that wait and have had no acquisition in the window; nil in an open loop,
+// where clients are slots for arrivals.
+func (r *Recorder) Unserved(waiting []results.Wait) *int64 {
+	if r.openLoop {
+		return nil
+	}
+	count := int64(0)
+	for _, w := range waiting {
+		c := r.clients[w.Client]
+		c.shard.mu.Lock()
+		if c.granted+c.served == 0 {
+			count++
+		}
+		c.shard.mu.Unlock()
+	}
+	return &count
+}
