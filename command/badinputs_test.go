@@ -88,6 +88,8 @@ var badInputs = []struct {
 		{"LOCKBENCH_LIVE=99999 lockbench", 104},
 		{"LOCKBENCH_THRESHOLD=violations lockbench", 104},
 		{"lockbench --metrics 203.0.113.1:9464", 104},
+		{"OTEL_EXPORTER_OTLP_ENDPOINT=collector:4318 OTEL_METRIC_EXPORT_INTERVAL=2s lockbench --metrics otlp", 104},
+		{"OTEL_EXPORTER_OTLP_PROTOCOL=grpc lockbench --metrics otlp", 104},
 	}},
 	{"Workloads", []badInput{
 		{"lockbench --hold 5", 104},
@@ -332,7 +334,8 @@ func shellWords(line string) (variables, args []string) {
 func TestBadInputs(t *testing.T) {
 	file, page := absolute(t, "testdata/badinputs.txt"), absolute(t, "../docs/ERRORS.md")
 	for _, entry := range os.Environ() { // the caller's variables
-		if name, _, _ := strings.Cut(entry, "="); strings.HasPrefix(name, "LOCKBENCH_") {
+		name, _, _ := strings.Cut(entry, "=")
+		if strings.HasPrefix(name, "LOCKBENCH_") || strings.HasPrefix(name, "OTEL_") {
 			t.Setenv(name, "")
 		}
 	}

@@ -206,13 +206,13 @@ func buildTags() string {
 }
 
 // others are the words of errors about what cmd/lockbench leaves out under the tag redisonly.
-var others = regexp.MustCompile(`(?i)etcd|postgres|zookeeper|\bzk:|rueidis|container|docker client`)
+var others = regexp.MustCompile(`(?i)etcd|postgres|zookeeper|\bzk:|rueidis|container|docker client|without OTLP`)
 
 // leftOut returns advice for an error about what a build with these tags leaves out; "" if that is not the reason.
 func leftOut(tags, line string) string {
 	if !slices.Contains(strings.Split(tags, ","), "redisonly") || !others.MatchString(line) {
 		return ""
 	}
-	return "this lockbench was built with -tags redisonly, without etcd, PostgreSQL, ZooKeeper, containers and " +
-		"rueidislock: make build builds one with them"
+	return "this lockbench was built with -tags redisonly, without etcd, PostgreSQL, ZooKeeper, containers, " +
+		"rueidislock and OTLP: make build builds one with them"
 }

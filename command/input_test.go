@@ -418,7 +418,8 @@ func TestWhatATagLeftOutIsSaid(t *testing.T) {
 	for line, missing := range map[string]bool{
 		`--strategy: unknown strategy "etcd"`: true, `unknown strategy "gated:rueidislock"`: true,
 		"--redis must be auto, container, process": true, launch.ErrNoEngine.Error(): true,
-		`--strategy: unknown strategy "pubsubb"`: false, "--ttl must be positive": false,
+		"--metrics otlp: this program is built without OTLP": true,
+		`--strategy: unknown strategy "pubsubb"`:             false, "--ttl must be positive": false,
 	} {
 		for tags, part := range map[string]bool{"": false, "netgo": false, "netgo,redisonly": true} {
 			if said := leftOut(tags, line); (said != "") != (missing && part) {

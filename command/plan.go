@@ -103,16 +103,17 @@ func (f *flags) registerOutputs(set *pflag.FlagSet) {
 	set.StringArrayVar(&f.thresholds, "threshold", nil, "`limit` of a figure; beyond it the exit code is 99: "+
 		"'wait:p(99)<50ms', 'redis_cpu_per_acq<80us', 'violations==0'; docs/FORMATS.md lists the metrics and the limits "+
 		"of one strategy; repeatable")
-	address := func(to *string) func(string) error {
+	address := func(to *string, parse func(string) (string, error)) func(string) error {
 		return func(text string) (err error) {
-			*to, err = watch.ParseAddress(text)
+			*to, err = parse(text)
 			return err
 		}
 	}
 	set.Func("metrics", "`address` at which Prometheus scrapes the runs while lockbench measures "+
-		"them: 9464 on loopback, or HOST:PORT", address(&f.watched.Metrics))
+		"them: 9464 on loopback, or HOST:PORT; otlp pushes them to OTEL_EXPORTER_OTLP_ENDPOINT instead",
+		address(&f.watched.Metrics, watch.ParseMetrics))
 	set.Func("live", "`address` of a page that shows the runs while lockbench measures them, and "+
-		"then the report: 5665 on loopback, or HOST:PORT", address(&f.watched.Live))
+		"then the report: 5665 on loopback, or HOST:PORT", address(&f.watched.Live, watch.ParseAddress))
 	registerQuiet(set, &f.quiet)
 }
 

@@ -181,7 +181,7 @@ func watched(watchers *watch.Watchers, plan lockbench.Plan, now lockbench.Progre
 func (a *app) measure(
 	ctx context.Context, f *flags, plan lockbench.Plan, outputs []output[*results.Report], watchers *watch.Watchers,
 ) error {
-	for _, place := range watchers.Serve() {
+	for _, place := range watchers.Serve(func(text string) { a.warn(text) }) {
 		if !f.quiet {
 			a.say("%s", place)
 		}

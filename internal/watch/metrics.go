@@ -6,6 +6,7 @@ import (
 	"math"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -18,12 +19,20 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// metrics collects the figures of every strategy in the last report when Prometheus asks: the sum of all its runs.
+// metrics collects the figures of every strategy in the last report: the sum of all its runs.
 type metrics struct {
-	report atomic.Pointer[results.Report]
+	registry *prometheus.Registry
+	classic  bool // histograms have no native buckets
+	last     atomic.Pointer[seen]
 
 	mu     sync.Mutex
 	series map[[2]string]*series // by strategy and point
+}
+
+// seen is a report and the waits of its last run at that moment; there are none after the end of the run.
+type seen struct {
+	report  *results.Report
+	waiting []results.Wait
 }
 
 // series are the series of a strategy, in a sweep at one point.
@@ -32,6 +41,8 @@ type series struct {
 	runs  int   // number of runs in the sum
 	// texts are the errors with a series of their own: the first ones seen, so that no counter goes down.
 	texts map[string]bool
+	// cpu is the largest sum of the servers' CPU time. A run under way does not know it where a reading failed.
+	cpu float64
 }
 
 // total is a sum of runs.
@@ -39,24 +50,34 @@ type total struct {
 	bins   []results.Histogram // by the place of the metric in all
 	sums   []float64           // likewise: counts, and the seconds in a histogram
 	errors map[string]int64    // by series
+	cpu    float64             // of the servers
 }
 
-// newMetrics returns the handler for Prometheus, and the collector that must get the reports.
-func newMetrics() (http.Handler, *metrics) {
-	m := &metrics{series: map[[2]string]*series{}}
-	registry := prometheus.NewPedanticRegistry()
-	registry.MustRegister(m) // it panics only if two descriptions clash
-	handler := promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4, Timeout: patience})
+func newMetrics() *metrics {
+	m := &metrics{registry: prometheus.NewPedanticRegistry(), series: map[[2]string]*series{}}
+	m.registry.MustRegister(m) // it panics only if two descriptions clash
+	return m
+}
+
+// pages is the handler for Prometheus.
+func (m *metrics) pages() http.Handler {
+	handler := promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4, Timeout: patience})
 	paths := http.NewServeMux()
 	paths.Handle("/metrics", handler)
-	return paths, m
+	return paths
 }
 
-// metric is one metric of a strategy: a histogram, or a counter.
+// metric is a metric of a strategy that sums its runs: a histogram, or a counter.
 type metric struct {
 	*prometheus.Desc
 	histogram func(results.Run) results.Distribution
 	counter   func(results.Run) float64
+}
+
+// gauge is a figure of the last run of a strategy, with the waits under way; nil if it is not known.
+type gauge struct {
+	*prometheus.Desc
+	of func(results.Run, []results.Wait) *float64
 }
 
 // labelled are the labels of a series. There is a point only in a sweep.
@@ -78,12 +99,8 @@ var (
 	all = []metric{
 		durations("wait_seconds", "Time from the call of Acquire to the lease, for waits that ended with a lease.",
 			func(r results.Run) results.Distribution { return r.Waiting.PerAcquisition }),
-		durations("hold_seconds", "Time from the lease to the start of its release.",
-			func(r results.Run) results.Distribution { return r.Speed.Hold }),
 		durations("handoff_seconds", "Time from the start of a release to the next lease, if a client waited.",
 			func(r results.Run) results.Distribution { return r.Speed.Handoff }),
-		durations("generator_lateness_seconds", "Time by which lockbench itself delayed the starts of an open loop.",
-			func(r results.Run) results.Distribution { return r.Waiting.Lateness }),
 		counter("acquisitions_total", "Leases granted.",
 			func(r results.Run) float64 { return float64(r.Speed.Acquisitions) }),
 		counter("timeouts_total", "Waits that ended at their timeout.",
@@ -95,12 +112,44 @@ var (
 		counter("generator_cpu_seconds_total", "CPU time of lockbench itself.",
 			func(r results.Run) float64 { return r.Generator.CPUSeconds }),
 	}
+	gauges = []gauge{
+		{described("wait_p99_seconds",
+			"99th percentile of the waits of the last run so far, open waits included; it may be a lower bound."),
+			func(r results.Run, _ []results.Wait) *float64 {
+				if p99 := r.Waiting.PerAcquisition.P99; p99 != nil {
+					return new(float64(p99.NS) / 1e9)
+				}
+				return nil
+			}},
+		{described("waiting_clients", "Clients that wait at this moment; 0 after the run."),
+			func(_ results.Run, waiting []results.Wait) *float64 { return new(float64(len(waiting))) }},
+		{described("oldest_wait_seconds", "Age of the oldest wait at this moment; 0 without a waiting client."),
+			func(_ results.Run, waiting []results.Wait) *float64 {
+				oldest := int64(0)
+				for _, w := range waiting {
+					oldest = max(oldest, w.NS)
+				}
+				return new(float64(oldest) / 1e9)
+			}},
+		{described("starved_clients",
+			"Clients of the last run that waited and had no acquisition in the time of two fair rounds."),
+			func(r results.Run, _ []results.Wait) *float64 {
+				if starved := r.Fairness.Starved; starved != nil {
+					return new(float64(*starved))
+				}
+				return nil
+			}},
+		{described("generator_scheduling_p99_seconds",
+			"99th percentile of the time for which goroutines of lockbench waited for a CPU in the last run."),
+			func(r results.Run, _ []results.Wait) *float64 { return new(float64(r.Generator.SchedulingP99) / 1e9) }},
+	}
 	errorsTotal = described("errors_total",
 		"Errors of Acquire, Release and lockbench's readings, by their text.", "error")
-	waitP99 = described("wait_p99_seconds",
-		"99th percentile of the waits of the last run so far, open waits included; it may be a lower bound.")
-	scheduling = described("generator_scheduling_p99_seconds",
-		"99th percentile of the time for which goroutines of lockbench waited for a CPU in the last run.")
+	serverCPU = described("server_cpu_seconds_total",
+		"CPU time of all nodes of the lock's server, lockbench's own readings included.")
+	runTime = described("run_timestamp_seconds",
+		"Unix time at which a run's window began (edge start), and until which it was measured (edge end).",
+		"run", "edge")
 )
 
 // Describe names all metrics.
@@ -108,60 +157,85 @@ func (m *metrics) Describe(to chan<- *prometheus.Desc) {
 	for _, one := range all {
 		to <- one.Desc
 	}
+	for _, one := range gauges {
+		to <- one.Desc
+	}
 	to <- errorsTotal
-	to <- waitP99
-	to <- scheduling
+	to <- serverCPU
+	to <- runTime
 }
 
 // Collect sends the sums of the last report.
 func (m *metrics) Collect(to chan<- prometheus.Metric) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	report := m.report.Load()
-	if report == nil {
+	last := m.last.Load()
+	if last == nil || len(last.report.Runs) == 0 {
 		return
 	}
-	send := func(made prometheus.Metric, err error) {
-		if err != nil {
-			made = prometheus.NewInvalidMetric(errorsTotal, err)
-		}
-		to <- made
-	}
-	for _, s := range report.Summaries() {
+	underWay := last.report.Runs[len(last.report.Runs)-1]
+	for _, s := range last.report.Summaries() {
 		labels := []string{strings.ToValidUTF8(s.Name, "�"), strings.ToValidUTF8(s.Point, "�")}
 		of := m.series[[2]string(labels)]
 		if of == nil {
-			none := total{make([]results.Histogram, len(all)), make([]float64, len(all)), map[string]int64{}}
+			none := total{bins: make([]results.Histogram, len(all)), sums: make([]float64, len(all)), errors: map[string]int64{}}
 			of = &series{ended: none, texts: map[string]bool{}}
 			m.series[[2]string(labels)] = of
 		}
 		for ; of.runs < len(s.Runs)-1; of.runs++ {
 			of.ended = of.plus(s.Runs[of.runs])
 		}
-		last := s.Runs[len(s.Runs)-1]
-		now := of.plus(last)
-		for kind, count := range now.errors {
-			send(prometheus.NewConstMetric(errorsTotal, prometheus.CounterValue, float64(count),
-				append(labels, kind)...))
+		var waiting []results.Wait
+		if underWay.Strategy == s.Name && underWay.Point == s.Point {
+			waiting = last.waiting
 		}
-		send(prometheus.NewConstMetric(scheduling, prometheus.GaugeValue, float64(last.Generator.SchedulingP99)/1e9,
-			labels...))
-		if p99 := last.Waiting.PerAcquisition.P99; p99 != nil {
-			send(prometheus.NewConstMetric(waitP99, prometheus.GaugeValue, float64(p99.NS)/1e9, labels...))
+		m.send(of, s.Runs, waiting, labels, to)
+	}
+}
+
+// send sends the metrics of a strategy. The runs before its last one are in its sum.
+func (m *metrics) send(
+	of *series, runs []results.Run, waiting []results.Wait, labels []string, to chan<- prometheus.Metric,
+) {
+	send := func(made prometheus.Metric, err error) {
+		if err != nil {
+			made = prometheus.NewInvalidMetric(errorsTotal, err)
 		}
-		for i, one := range all {
-			if one.histogram != nil {
-				send(one.counted(now.bins[i], now.sums[i], labels))
-			} else {
-				send(prometheus.NewConstMetric(one.Desc, prometheus.CounterValue, now.sums[i], labels...))
-			}
+		to <- made
+	}
+	value := func(d *prometheus.Desc, kind prometheus.ValueType, value float64, more ...string) {
+		send(prometheus.NewConstMetric(d, kind, value, slices.Concat(labels, more)...))
+	}
+	last := runs[len(runs)-1]
+	now := of.plus(last)
+	for i, one := range all {
+		if one.histogram != nil {
+			send(m.counted(one.Desc, now.bins[i], now.sums[i], labels))
+		} else {
+			value(one.Desc, prometheus.CounterValue, now.sums[i])
 		}
+	}
+	for _, one := range gauges {
+		if known := one.of(last, waiting); known != nil {
+			value(one.Desc, prometheus.GaugeValue, *known)
+		}
+	}
+	for kind, count := range now.errors {
+		value(errorsTotal, prometheus.CounterValue, float64(count), kind)
+	}
+	if of.cpu = max(of.cpu, now.cpu); of.cpu > 0 { // 0 is not known
+		value(serverCPU, prometheus.CounterValue, of.cpu)
+	}
+	for i, run := range runs {
+		start := float64(run.Started.UnixNano()) / 1e9
+		value(runTime, prometheus.GaugeValue, start, strconv.Itoa(i+1), "start")
+		value(runTime, prometheus.GaugeValue, start+float64(run.WindowNS)/1e9, strconv.Itoa(i+1), "end")
 	}
 }
 
 // plus adds a run to those that have ended.
 func (s *series) plus(run results.Run) total {
-	sum := total{slices.Clone(s.ended.bins), slices.Clone(s.ended.sums), maps.Clone(s.ended.errors)}
+	sum := total{slices.Clone(s.ended.bins), slices.Clone(s.ended.sums), maps.Clone(s.ended.errors), s.ended.cpu}
 	for i, one := range all {
 		if one.histogram == nil {
 			sum.sums[i] += one.counter(run)
@@ -172,6 +246,9 @@ func (s *series) plus(run results.Run) total {
 		if d.MeanNS != nil {
 			sum.sums[i] += *d.MeanNS * float64(d.Count) / 1e9
 		}
+	}
+	if d := run.Server.Window; d != nil && d.CPU != nil {
+		sum.cpu += *d.CPU
 	}
 	for _, e := range run.Errors {
 		sum.errors[s.kind(e.Error)] += e.Count
@@ -197,8 +274,10 @@ func (s *series) kind(text string) string {
 	return text
 }
 
-// counted makes a histogram with the buckets of a classic and of a native one.
-func (m metric) counted(bins results.Histogram, sum float64, labels []string) (prometheus.Metric, error) {
+// counted makes a histogram with the buckets of a classic one and, unless m.classic, of a native one.
+func (m *metrics) counted(
+	desc *prometheus.Desc, bins results.Histogram, sum float64, labels []string,
+) (prometheus.Metric, error) {
 	count, classic, native := uint64(0), map[float64]uint64{}, map[int]int64{}
 	above := bounds // the counts so far
 	for _, bin := range bins {
@@ -212,11 +291,14 @@ func (m metric) counted(bins results.Histogram, sum float64, labels []string) (p
 	for _, bound := range above {
 		classic[bound] = count
 	}
-	old, err := prometheus.NewConstHistogram(m.Desc, count, sum, classic, labels...)
+	old, err := prometheus.NewConstHistogram(desc, count, sum, classic, labels...)
 	if err != nil {
 		return nil, fmt.Errorf("make a classic histogram: %w", err)
 	}
-	made, err := prometheus.NewConstNativeHistogram(m.Desc, count, sum, native, nil, 0, schema, 0, time.Time{},
+	if m.classic {
+		return old, nil
+	}
+	made, err := prometheus.NewConstNativeHistogram(desc, count, sum, native, nil, 0, schema, 0, time.Time{},
 		labels...)
 	if err != nil {
 		return nil, fmt.Errorf("make a native histogram: %w", err)

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -37,10 +38,10 @@ func recorded(t *testing.T) *results.Report {
 // scraped is what Prometheus gets of the last of these reports, by series, after it has got the others.
 func scraped(t *testing.T, reports ...*results.Report) (series map[string]string) {
 	t.Helper()
-	pages, m := newMetrics()
+	m := newMetrics()
 	for _, report := range reports {
-		m.report.Store(report)
-		series = scrape(t, pages)
+		m.last.Store(&seen{report: report})
+		series = scrape(t, m.pages())
 	}
 	return series
 }
@@ -105,6 +106,78 @@ func TestRunsOfAStrategyAddUp(t *testing.T) {
 	} {
 		if series = fmt.Sprintf(series, name); got[series] != fmt.Sprint(want) || want == 0 {
 			t.Errorf("%s is %q, want %d", series, got[series], want)
+		}
+	}
+}
+
+// sameSeries fails for each of the series that has another value; "" is none.
+func sameSeries(t *testing.T, about string, got, want map[string]string) {
+	t.Helper()
+	for series, value := range want {
+		if got[series] != value {
+			t.Errorf("%s %s is %q, want %q", about, series, got[series], value)
+		}
+	}
+}
+
+// The waits under way belong to the last run; when it has ended, no client waits.
+func TestWaitingClientsAreOfTheRunUnderWay(t *testing.T) {
+	t.Parallel()
+	report := recorded(t)
+	ended, now := &report.Runs[0], &report.Runs[1]
+	if report.Runs = report.Runs[:2]; ended.Strategy == now.Strategy {
+		t.Fatal("both runs are of a strategy")
+	}
+	ended.Started, ended.WindowNS = time.Unix(1000, 5e8), 4e9
+	ended.Fairness.Starved, now.Fairness.Starved = new(3), nil
+	of := func(name string, run *results.Run, more ...string) string {
+		labels := append([]string{`point=""`, fmt.Sprintf("strategy=%q", run.Strategy)}, more...)
+		slices.Sort(labels)
+		return "lockbench_" + name + "{" + strings.Join(labels, ",") + "}"
+	}
+	m := newMetrics()
+	m.last.Store(&seen{report, []results.Wait{{Client: 4, NS: 2e9}, {Client: 2, NS: 3e9}, {Client: 1, NS: 1e9}}})
+	sameSeries(t, "in the run", scrape(t, m.pages()), map[string]string{
+		of("waiting_clients", now): "3", of("oldest_wait_seconds", now): "3", of("starved_clients", now): "",
+		of("waiting_clients", ended): "0", of("oldest_wait_seconds", ended): "0", of("starved_clients", ended): "3",
+		of("run_timestamp_seconds", ended, `run="1"`, `edge="start"`): "1000.5",
+		of("run_timestamp_seconds", ended, `run="1"`, `edge="end"`):   "1004.5",
+	})
+	now.Fairness.Starved = new(0)
+	m.last.Store(&seen{report: report})
+	sameSeries(t, "after the run", scrape(t, m.pages()), map[string]string{
+		of("waiting_clients", now): "0", of("oldest_wait_seconds", now): "0", of("starved_clients", now): "0",
+	})
+}
+
+// A reading of the servers that fails must not take back what earlier ones have shown.
+func TestTheServersCPUNeverGoesDown(t *testing.T) {
+	t.Parallel()
+	cpu := func(seconds ...float64) *results.Report {
+		report := recorded(t)
+		first := report.Runs[0]
+		report.Runs = nil
+		for _, s := range seconds {
+			first.Server.Window = nil
+			if s > 0 {
+				first.Server.Window = &results.ServerDelta{CPU: &s}
+			}
+			report.Runs = append(report.Runs, first)
+		}
+		return report
+	}
+	series := fmt.Sprintf(`lockbench_server_cpu_seconds_total{point="",strategy=%q}`, cpu(0).Runs[0].Strategy)
+	for _, test := range []struct {
+		seen []*results.Report
+		want string
+	}{
+		{[]*results.Report{cpu(0)}, ""}, // not known is not 0
+		{[]*results.Report{cpu(1.5), cpu(0)}, "1.5"},
+		{[]*results.Report{cpu(1.5), cpu(0), cpu(2)}, "2"},
+		{[]*results.Report{cpu(2), cpu(2, 0), cpu(2, 0.5)}, "2.5"},
+	} {
+		if got := scraped(t, test.seen...)[series]; got != test.want {
+			t.Errorf("%s is %q, want %q", series, got, test.want)
 		}
 	}
 }
@@ -196,8 +269,11 @@ func TestTheDashboardAsksForMetricsThatExist(t *testing.T) {
 		t.Fatal(err)
 	}
 	var dashboard struct {
-		Title, UID string
-		Panels     []struct {
+		Title, UID  string
+		Annotations struct {
+			List []struct{ Name, Expr string }
+		}
+		Panels []struct {
 			Title   string
 			Targets []struct{ Expr string }
 		}
@@ -212,31 +288,37 @@ func TestTheDashboardAsksForMetricsThatExist(t *testing.T) {
 	for one := range described {
 		exist[regexp.MustCompile(`"(lockbench_\w+)"`).FindStringSubmatch(one.String())[1]] = false
 	}
+	asks := func(title, expr string) {
+		asked := regexp.MustCompile(`lockbench_\w+`).FindAllString(expr, -1)
+		if len(asked) == 0 {
+			t.Errorf("%q asks for %q", title, expr)
+		}
+		for _, name := range asked {
+			for _, part := range []string{"_bucket", "_count", "_sum"} {
+				name = strings.TrimSuffix(name, part)
+			}
+			if _, known := exist[name]; !known {
+				t.Errorf("%q asks for %s, which does not exist", title, name)
+			}
+			exist[name] = true
+		}
+	}
 	for _, panel := range dashboard.Panels {
 		if len(panel.Targets) == 0 {
 			t.Errorf("%q asks for nothing", panel.Title)
 		}
 		for _, target := range panel.Targets {
-			asked := regexp.MustCompile(`lockbench_\w+`).FindAllString(target.Expr, -1)
-			if len(asked) == 0 {
-				t.Errorf("%q asks for %q", panel.Title, target.Expr)
-			}
+			asks(panel.Title, target.Expr)
 			// A Prometheus that scrapes native histograms has no series of buckets.
 			native, classic, _ := strings.Cut(target.Expr, " or ")
 			if strings.Contains(target.Expr, "histogram_quantile") &&
 				native != strings.NewReplacer("le, ", "", "_bucket", "").Replace(classic) {
 				t.Errorf("%q does not ask for both kinds of histograms: %s", panel.Title, target.Expr)
 			}
-			for _, name := range asked {
-				for _, part := range []string{"_bucket", "_count", "_sum"} {
-					name = strings.TrimSuffix(name, part)
-				}
-				if _, known := exist[name]; !known {
-					t.Errorf("%q asks for %s, which does not exist", panel.Title, name)
-				}
-				exist[name] = true
-			}
 		}
+	}
+	for _, marks := range dashboard.Annotations.List {
+		asks(marks.Name, marks.Expr)
 	}
 	docs, err := os.ReadFile("../../docs/METRICS.md")
 	if err != nil {

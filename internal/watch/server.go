@@ -1,4 +1,4 @@
-// Package watch shows runs while they are measured: to Prometheus, and in a browser.
+// Package watch shows runs while they are measured: to Prometheus or an OTLP receiver, and in a browser.
 package watch
 
 import (
@@ -32,7 +32,7 @@ const parting = time.Second
 // mostConnections bounds the file descriptors that readers take away from the clients of a run.
 const mostConnections = 256
 
-// Addresses are the addresses to listen on, as ParseAddress returns them; "" for none.
+// Addresses are the addresses to listen on, as ParseAddress returns them; "" for none. Metrics may be OTLP.
 type Addresses struct{ Metrics, Live string }
 
 // ParseAddress returns the address of a port, which is on loopback, or of host:port.
@@ -47,14 +47,29 @@ func ParseAddress(text string) (string, error) {
 	return net.JoinHostPort(cmp.Or(host, "127.0.0.1"), port), nil
 }
 
+// ParseMetrics returns the address of --metrics: OTLP, or as ParseAddress.
+func ParseMetrics(text string) (string, error) {
+	if text == OTLP {
+		return OTLP, nil
+	}
+	address, err := ParseAddress(text)
+	if err != nil {
+		return "", fmt.Errorf("%w, nor %s", err, OTLP)
+	}
+	return address, nil
+}
+
 // Watchers are the endpoints that show a run while it is measured. The zero value has none.
 type Watchers struct {
 	servers []*endpoint
 	metrics *metrics
+	to      receiver
+	pusher  pusher // nil unless it pushes the metrics
 	live    *live
 }
 
-// Listen binds the ports; Serve begins to answer. Each error names its flag. With an error no port stays bound.
+// Listen binds the ports; Serve begins to answer and to push. Each error names its flag. With an error no port stays
+// bound.
 func Listen(at Addresses) (*Watchers, error) {
 	w := &Watchers{}
 	var problems []error
@@ -67,10 +82,17 @@ func Listen(at Addresses) (*Watchers, error) {
 		s.URL = "http://" + s.listener.Addr().String() + path
 		w.servers = append(w.servers, s)
 	}
-	if at.Metrics != "" {
-		var pages http.Handler
-		pages, w.metrics = newMetrics()
-		take("metrics", at.Metrics, pages, "/metrics")
+	switch at.Metrics {
+	case "":
+	case OTLP:
+		var err error
+		if w.to, w.pusher, err = openPusher(); err != nil {
+			problems = append(problems, err)
+		}
+		w.metrics = newMetrics()
+	default:
+		w.metrics = newMetrics()
+		take("metrics", at.Metrics, w.metrics.pages(), "/metrics")
 	}
 	if at.Live != "" {
 		w.live = newLive()
@@ -82,8 +104,13 @@ func Listen(at Addresses) (*Watchers, error) {
 	return w, nil
 }
 
-// Serve answers until Close, and returns for each flag what it shows and where.
-func (w *Watchers) Serve() (places []string) {
+// Serve answers and pushes until Close, and returns for each flag what it shows and where. It warns if the receiver of
+// the metrics does not take them.
+func (w *Watchers) Serve(warn func(string)) (places []string) {
+	if w.pusher != nil {
+		w.pusher.start(w.metrics, warn)
+		places = append(places, fmt.Sprintf("--metrics: %s to %s every %v", OTLP, w.to.address, w.to.interval))
+	}
 	for _, s := range w.servers {
 		s.serving.Go(func() { s.failed = s.http.Serve(s.listener) })
 		place := fmt.Sprintf("--%s: %s", s.flag, s.URL)
@@ -95,13 +122,13 @@ func (w *Watchers) Serve() (places []string) {
 	return places
 }
 
-// Any reports whether there is an endpoint.
-func (w *Watchers) Any() bool { return len(w.servers) > 0 }
+// Any reports whether the runs are shown anywhere.
+func (w *Watchers) Any() bool { return len(w.servers) > 0 || w.pusher != nil }
 
 // See shows the report so far, which must not change any more, and the waits under way.
 func (w *Watchers) See(report *results.Report, waiting []results.Wait) {
 	if w.metrics != nil {
-		w.metrics.report.Store(report)
+		w.metrics.last.Store(&seen{report, waiting})
 	}
 	if w.live != nil {
 		w.live.update(func(l *html.Live) { l.Report, l.Waiting = report, waiting })
@@ -133,9 +160,12 @@ func (w *Watchers) End(report results.File) {
 	}
 }
 
-// Close ends the servers, and waits for them.
+// Close pushes the last figures, ends the servers, and waits for them.
 func (w *Watchers) Close() error {
 	var problems []error
+	if w.pusher != nil {
+		w.pusher.close()
+	}
 	for _, s := range w.servers {
 		problems = append(problems, s.close())
 	}

@@ -30,7 +30,7 @@ func open(t *testing.T, at Addresses, set ...func(*http.Server)) (*Watchers, []s
 			change(s.http)
 		}
 	}
-	w.Serve()
+	w.Serve(func(text string) { t.Error(text) })
 	t.Cleanup(func() {
 		http.DefaultClient.CloseIdleConnections()
 		if err := w.Close(); err != nil {

@@ -1,0 +1,143 @@
+//go:build !redisonly
+
+package watch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"strings"
+	"sync"
+
+	"github.com/go-logr/logr"
+	bridge "go.opentelemetry.io/contrib/bridges/prometheus"
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetrichttp"
+	sdk "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/resource"
+)
+
+// OpenTelemetry's exporter compiles gRPC, which the tag leaves out.
+func init() { newPusher = newOTLP }
+
+// otlp pushes by OpenTelemetry's SDK, which reads the standard variables itself.
+type otlp struct {
+	to       receiver
+	exporter *otlpmetrichttp.Exporter
+	resource *resource.Resource
+	provider *sdk.MeterProvider // nil before start
+	warn     func(string)
+	once     sync.Once
+}
+
+// newOTLP returns an error for each standard variable that OpenTelemetry would ignore.
+func newOTLP(to receiver) (pusher, error) {
+	ignored := &logged{}
+	otel.SetLogger(logr.New(ignored))
+	// Each push has all figures, so retries matter only to the last one.
+	exporter, err := otlpmetrichttp.New(context.Background(), otlpmetrichttp.WithRetry(otlpmetrichttp.RetryConfig{
+		Enabled: true, InitialInterval: lastPush / 10, MaxInterval: lastPush / 3, MaxElapsedTime: lastPush,
+	}))
+	if err != nil {
+		return nil, fmt.Errorf("prepare the OTLP exporter: %w", err)
+	}
+	host, _ := os.Hostname() // "" where it is unknown
+	about, err := resource.New(context.Background(), resource.WithTelemetrySDK(), resource.WithAttributes(
+		attribute.String("service.name", "lockbench"),
+		attribute.String("service.instance.id", fmt.Sprintf("%s:%d", host, os.Getpid())),
+	), resource.WithFromEnv())
+	if err != nil {
+		return nil, fmt.Errorf("OTEL_RESOURCE_ATTRIBUTES: %w", err)
+	}
+	otel.SetLogger(logr.Discard())
+	if err := ignored.errors(); err != nil {
+		return nil, fmt.Errorf("a variable OTEL_EXPORTER_OTLP_* is wrong: %w", err)
+	}
+	return &otlp{to: to, exporter: exporter, resource: about}, nil
+}
+
+func (o *otlp) start(from *metrics, warn func(string)) {
+	_, native := o.exporter.Aggregation(sdk.InstrumentKindHistogram).(sdk.AggregationBase2ExponentialHistogram)
+	from.classic = !native
+	o.warn = warn
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(o.failed)) // of pushes before the last one
+	reader := sdk.NewPeriodicReader(o.exporter,
+		sdk.WithInterval(o.to.interval), sdk.WithTimeout(max(lastPush, o.to.interval)),
+		sdk.WithProducer(bridge.NewMetricProducer(bridge.WithGatherer(from.registry))))
+	o.provider = sdk.NewMeterProvider(sdk.WithReader(reader), sdk.WithResource(o.resource))
+}
+
+func (o *otlp) close() {
+	if o.provider == nil {
+		return
+	}
+	within, cancel := context.WithTimeout(context.Background(), lastPush)
+	defer cancel()
+	if err := o.provider.Shutdown(within); err != nil {
+		o.failed(err)
+	}
+}
+
+// failed reports the first push that fails. The runs go on without the receiver.
+func (o *otlp) failed(err error) {
+	if errors.Is(err, context.Canceled) { // close ends a push under way
+		return
+	}
+	o.once.Do(func() {
+		o.warn(fmt.Sprintf("--metrics: %s did not take the metrics and may lack some: %s", o.to.address,
+			withoutCredentials(err.Error())))
+	})
+}
+
+// withoutCredentials removes the values of the headers from an error, which may contain the answer of the receiver.
+func withoutCredentials(text string) string {
+	for _, name := range []string{"OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_METRICS_HEADERS"} {
+		for pair := range strings.SplitSeq(os.Getenv(name), ",") {
+			_, value, _ := strings.Cut(pair, "=")
+			plain, _ := url.PathUnescape(value)
+			for _, secret := range append(strings.Fields(plain), strings.TrimSpace(value)) {
+				if secret != "" {
+					text = strings.ReplaceAll(text, secret, "***")
+				}
+			}
+		}
+	}
+	return text
+}
+
+// logged keeps the errors that OpenTelemetry logs, without the values that belong to them, which may be credentials.
+type logged struct {
+	mu  sync.Mutex
+	all []error
+}
+
+func (l *logged) errors() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return errors.Join(l.all...)
+}
+
+// Init does nothing.
+func (*logged) Init(logr.RuntimeInfo) {}
+
+// Enabled leaves out what is not an error.
+func (*logged) Enabled(int) bool { return false }
+
+// Info does nothing.
+func (*logged) Info(int, string, ...any) {}
+
+// Error keeps an error.
+func (l *logged) Error(err error, message string, _ ...any) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.all = append(l.all, fmt.Errorf("%s: %w", message, err))
+}
+
+// WithValues leaves the values out.
+func (l *logged) WithValues(...any) logr.LogSink { return l }
+
+// WithName leaves the name out.
+func (l *logged) WithName(string) logr.LogSink { return l }
