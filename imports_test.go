@@ -72,7 +72,9 @@ var house = []room{
 	{name: "measure", packages: []string{"internal/measure"}},
 	{name: "store", packages: []string{"internal/store"}},
 	{name: "engine", packages: []string{"internal/engine"}},
-	{name: "launch", packages: []string{"internal/launch"}, sees: []string{"measure", "store"}},
+	{
+		name: "launch", packages: []string{"internal/launch", "internal/launch/redisserver"}, sees: []string{"helpers"},
+	},
 	{
 		name: "containers", packages: []string{"internal/launch/containers"}, sees: []string{"launch"},
 		hidden: []string{},
@@ -193,6 +195,7 @@ func TestImportsAgainstTheRuleAreFound(t *testing.T) {
 		{"internal/apps/claims", "command"},
 		{"command", "strategies/all"},
 		{"workloads", "results"},
+		{"internal/launch", "internal/store"},
 		{"internal/store/redis/servers", "internal/launch/containers"},
 		{"", "internal/launch/containers"},
 		{"internal/unheard", ""},
@@ -224,6 +227,24 @@ func TestTheLibraryCompilesNoRendererAndNoLock(t *testing.T) {
 			continue
 		}
 		t.Errorf("importing lockbench compiles %s", dep)
+	}
+}
+
+// The module of a lock that is tested with the conformance suite needs few other modules. go mod tidy looks at the files
+// of all build tags.
+func TestTheSuiteNeedsFewModules(t *testing.T) {
+	t.Parallel()
+	want := []string{
+		"github.com/anishathalye/porcupine", "github.com/cespare/xxhash/v2", modulePath, "github.com/redis/go-redis/v9",
+		"go.uber.org/atomic", "golang.org/x/sys",
+	}
+	for _, tags := range []string{"", "containers", "redisonly"} {
+		modules := strings.Fields(list(t, "-deps", "-tags", tags, "-f", "{{with .Module}}{{.Path}}{{end}}",
+			"./strategies/locktest/redisservers"))
+		slices.Sort(modules)
+		if got := slices.Compact(modules); !slices.Equal(got, want) {
+			t.Errorf("with -tags %q it needs %v, want %v", tags, got, want)
+		}
 	}
 }
 

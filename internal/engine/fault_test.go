@@ -7,7 +7,7 @@ import (
 	"github.com/lockbench/lockbench"
 	"github.com/lockbench/lockbench/internal/apps/selfcheck"
 	"github.com/lockbench/lockbench/internal/engine"
-	"github.com/lockbench/lockbench/internal/store/redis/servers"
+	"github.com/lockbench/lockbench/internal/launch/redisserver"
 )
 
 // An engine that takes every release for a fifth of its hold too early shortens the holds and
@@ -17,7 +17,7 @@ func TestShortHoldsAreFoundByTheLocksClock(t *testing.T) {
 	early := func(granted, released int64) int64 { return released - (released-granted)/5 }
 	for range 6 { // until the machine is quiet enough to hold for as long as asked
 		found, err := selfcheck.Run(t.Context(), selfcheck.Options{
-			Redis: lockbench.StoreOptions{Address: servers.Quickest()}, Only: []string{"holds"},
+			Redis: lockbench.StoreOptions{Address: redisserver.Quickest()}, Only: []string{"holds"},
 			Change: func(job engine.Job) engine.Job { return job.Misreading(early) },
 			Effort: selfcheck.Effort{Window: time.Second},
 		})

@@ -9,8 +9,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-
-	"github.com/lockbench/lockbench/internal/store"
 )
 
 // Fleet describes how the servers of a store are started: in containers if there is an Image and an Engine answers,
@@ -28,6 +26,14 @@ type Fleet struct {
 	Server func(place int, ports [][]int) Definition
 }
 
+// Request is the way in which a user wants the servers to be started.
+type Request struct {
+	Address string // container or process; any other means the first way that works
+	Image   string // of containers; "" means the Image's
+	// Logf reports slow steps, such as the pull of an image; nil means no reports.
+	Logf func(format string, args ...any)
+}
+
 // Way describes how the servers were started, in the words of reports.
 type Way struct {
 	Source  string // container or process
@@ -38,7 +44,7 @@ type Way struct {
 
 // Start starts all members in the first way that works. Before that, it removes leftovers of dead runs from this
 // machine. The error wraps what the ways' own errors wrap.
-func (f Fleet) Start(ctx context.Context, o store.Options) (Way, []Started, error) {
+func (f Fleet) Start(ctx context.Context, o Request) (Way, []Started, error) {
 	Sweep(ctx).Log(o.Logf)
 	f.Image.Wanted = cmp.Or(o.Image, os.Getenv(f.Image.Variable))
 	l := launching{f, o}
@@ -69,7 +75,7 @@ func (f Fleet) Start(ctx context.Context, o store.Options) (Way, []Started, erro
 // launching is a Fleet that is started as a user asks for.
 type launching struct {
 	Fleet
-	asked store.Options
+	asked Request
 }
 
 // inContainers starts all members in containers.

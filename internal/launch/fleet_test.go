@@ -8,8 +8,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-
-	"github.com/lockbench/lockbench/internal/store"
 )
 
 // fakeEngine has one image, or none.
@@ -46,7 +44,7 @@ func TestWays(t *testing.T) {
 		"no address was given and no container could be started: "
 	for name, test := range map[string]struct {
 		fleet              Fleet
-		asked              store.Options
+		asked              Request
 		noEngine           bool
 		noImage            error
 		container, process error
@@ -58,20 +56,20 @@ func TestWays(t *testing.T) {
 		"else a process":      {container: broken, want: asProcess(instead + "broken; in two lines")},
 		"without an engine":   {noEngine: true, want: asProcess(instead + ErrNoEngine.Error())},
 		"without containers":  {want: asProcess("no address was given")},
-		"the image asked for": {asked: store.Options{Image: "mine"}, want: inContainer(works)},
+		"the image asked for": {asked: Request{Image: "mine"}, want: inContainer(works)},
 		"or nothing": {
-			asked: store.Options{Image: "mine"}, container: broken, wrong: "requested image mine could be started: broken; in",
+			asked: Request{Image: "mine"}, container: broken, wrong: "requested image mine could be started: broken; in",
 			is: broken,
 		},
 		"a container asked for": {
-			asked: store.Options{Address: "container"}, process: missing,
+			asked: Request{Address: "container"}, process: missing,
 			want: inContainer("a container was requested"),
 		},
 		"and no process instead": {
-			asked: store.Options{Address: "container"}, container: broken, wrong: "broken", is: broken,
+			asked: Request{Address: "container"}, container: broken, wrong: "broken", is: broken,
 		},
 		"a process asked for": {
-			asked: store.Options{Address: "process"}, container: broken,
+			asked: Request{Address: "process"}, container: broken,
 			want: asProcess("a local process was requested"),
 		},
 		"no image": {
@@ -79,12 +77,12 @@ func TestWays(t *testing.T) {
 			want:    asProcess(instead + "no image for a container: no such host"),
 		},
 		"no image, asked for": {
-			fleet: Fleet{Image: Image{Variable: "SOME_IMAGE"}}, asked: store.Options{Address: "container"},
+			fleet: Fleet{Image: Image{Variable: "SOME_IMAGE"}}, asked: Request{Address: "container"},
 			noImage: noHost, is: ErrNoImage,
 			wrong: "no such host; name an image that Docker has in SOME_IMAGE, or start a process: --redis process",
 		},
 		"no image, one to build": {
-			fleet: Fleet{Image: Image{Offline: "here:1"}}, asked: store.Options{Address: "container"},
+			fleet: Fleet{Image: Image{Offline: "here:1"}}, asked: Request{Address: "container"},
 			noImage: noHost, is: ErrNoImage, wrong: "no such host; docker/setup.sh builds here:1",
 		},
 		"neither": {
@@ -156,7 +154,7 @@ func TestFleetOnTakenPorts(t *testing.T) {
 				}
 			},
 		}
-		_, all, err := f.Start(t.Context(), store.Options{Address: "process"})
+		_, all, err := f.Start(t.Context(), Request{Address: "process"})
 		if len(tried) != want || (err == nil) != (want == 2) {
 			t.Errorf("%v: %d attempts, %v", taken, len(tried), err)
 		}

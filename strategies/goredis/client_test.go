@@ -111,7 +111,7 @@ func TestClusterNodeDies(t *testing.T) {
 		t.Fatal(err)
 	}
 	addr := primary.Options().Addr
-	_, takeOver := redistest.StartReplica(t, top, addr)
+	_, takeOver := redistest.ClusterOf(t, top).StartReplica(addr)
 	a, b := locker(t, "handoff", client), locker(t, "handoff", connect())
 	pass := func(ctx context.Context, process *lock.FencedLocker) error {
 		lease, err := process.Acquire(ctx, "key", lock.TTL(2*time.Second))

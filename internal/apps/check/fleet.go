@@ -7,6 +7,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
 
+	"github.com/lockbench/lockbench/internal/launch/redisserver"
 	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/internal/store/redis/servers"
 	"github.com/lockbench/lockbench/strategies/goredis"
@@ -14,7 +15,7 @@ import (
 )
 
 // fleet has the servers of a check.
-type fleet []*servers.Pair
+type fleet []*redisserver.Pair
 
 // startFleet starts so many servers.
 func startFleet(ctx context.Context, nodes int) (all fleet, err error) {
@@ -24,7 +25,7 @@ func startFleet(ctx context.Context, nodes int) (all fleet, err error) {
 			all.close(context.WithoutCancel(ctx))
 			return nil, err
 		}
-		all = append(all, servers.NewPair(one, start))
+		all = append(all, redisserver.NewPair(one, start))
 	}
 	return all, nil
 }
@@ -43,7 +44,7 @@ func (f fleet) nodes() (nodes []goredis.Node) {
 
 // furnish gives a fixture the servers, and the faults that can be injected.
 func (f fleet) furnish(ctx context.Context, fixture *locktest.Fixture) {
-	each := func(do func(*servers.Pair, context.Context) error) func() error {
+	each := func(do func(*redisserver.Pair, context.Context) error) func() error {
 		return func() error {
 			var problems []error
 			for _, one := range f {
@@ -53,11 +54,11 @@ func (f fleet) furnish(ctx context.Context, fixture *locktest.Fixture) {
 		}
 	}
 	fixture.Nodes = f.nodes
-	fixture.Pause = each(func(p *servers.Pair, ctx context.Context) error { return p.Pause(ctx) })
-	fixture.Resume = each(func(p *servers.Pair, ctx context.Context) error { return p.Resume(ctx) })
+	fixture.Pause = each(func(p *redisserver.Pair, ctx context.Context) error { return p.Pause(ctx) })
+	fixture.Resume = each(func(p *redisserver.Pair, ctx context.Context) error { return p.Resume(ctx) })
 	fixture.Kill = func(node int) error { return f[node].Kill(ctx) }
 	fixture.Revive = func(node int) error { return f[node].Restart(ctx) }
-	fixture.Failover = each((*servers.Pair).FailOverAsSentinel)
+	fixture.Failover = each((*redisserver.Pair).FailOverAsSentinel)
 }
 
 func (f fleet) close(ctx context.Context) {

@@ -17,6 +17,7 @@ import (
 	"github.com/lockbench/lockbench"
 	"github.com/lockbench/lockbench/internal/apps/document"
 	"github.com/lockbench/lockbench/internal/engine"
+	"github.com/lockbench/lockbench/internal/launch/redisserver"
 	"github.com/lockbench/lockbench/internal/store/redis/servers"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/internal/testkit/virtual"
@@ -95,14 +96,14 @@ func TestEachCheckFindsItsFault(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			c := only(t, test.name, servers.Quickest(), test.fault)
+			c := only(t, test.name, redisserver.Quickest(), test.fault)
 			if c.Verdict != Fail || !strings.Contains(strings.Join(failed(c), ", "), test.found) {
 				t.Errorf("with a fault it is %s: %q, %q failed, want %q", c.Verdict, c.Why, failed(c), test.found)
 			}
 			if !test.calm {
 				return
 			}
-			if c := only(t, test.name, servers.Quickest(), nil); c.Verdict == Fail {
+			if c := only(t, test.name, redisserver.Quickest(), nil); c.Verdict == Fail {
 				t.Errorf("without a fault %q failed", failed(c))
 			}
 		})
@@ -134,7 +135,7 @@ func (e exaggerating) Acquire(ctx context.Context, key string) (strategies.Lease
 // Waits that are corrected twice for a stall are too long.
 func TestAnExaggeratedStallIsFound(t *testing.T) {
 	t.Parallel()
-	c := only(t, "omission", servers.Quickest(), func(j engine.Job) engine.Job {
+	c := only(t, "omission", redisserver.Quickest(), func(j engine.Job) engine.Job {
 		honest := j.Strategy
 		j.Strategy = strategies.Unlisted(honest.Info(), func(c goredis.Config) (strategies.Locker, error) {
 			locker, err := goredis.Open(honest, c)
@@ -183,7 +184,7 @@ func TestOnAServerOfTheUsersNothingIsStalledAndNobodyBlamed(t *testing.T) {
 
 func TestAStallShowsInTheOpenLoop(t *testing.T) {
 	t.Parallel()
-	c := only(t, "omission", servers.Quickest(), nil)
+	c := only(t, "omission", redisserver.Quickest(), nil)
 	for _, m := range c.Measured {
 		if m.Verdict == Fail && !strings.Contains(m.Name, "not stalled") { // a busy machine may be slow all the time
 			t.Errorf("%s is %v, want %s", m.Name, *m.Value, m.Wanted)
@@ -195,7 +196,7 @@ func TestAnInterruptLeavesTheRestOut(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	found, err := Run(ctx, Options{
-		Redis: lockbench.StoreOptions{Address: servers.Quickest()}, Only: []string{"audit", "outside"}, Effort: quick(),
+		Redis: lockbench.StoreOptions{Address: redisserver.Quickest()}, Only: []string{"audit", "outside"}, Effort: quick(),
 		Progress: func(what string) {
 			if strings.HasPrefix(what, "outside") {
 				cancel()

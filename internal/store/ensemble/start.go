@@ -42,7 +42,7 @@ func (s *Servers) Find(ctx context.Context, o store.Options, addresses ...string
 
 // Start starts the servers as the options ask for, and describes them.
 func (s *Servers) Start(ctx context.Context, f launch.Fleet, o store.Options) error {
-	way, own, err := f.Start(ctx, o)
+	way, own, err := f.Start(ctx, launch.Request{Address: o.Address, Image: o.Image, Logf: o.Logf})
 	if err != nil {
 		return fmt.Errorf("%w: %w", store.ErrUnreachable, err)
 	}

@@ -21,7 +21,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
 
-	"github.com/lockbench/lockbench/internal/testkit/redistest"
+	"github.com/lockbench/lockbench/internal/testkit/realredis"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/locktest"
@@ -31,11 +31,11 @@ import (
 // more nodes than it needs. The fixture's functions fail the test themselves.
 func Fixture(t testing.TB, nodes int, open func(goredis.Config) (strategies.Locker, error)) locktest.Fixture {
 	t.Helper()
-	var all []*redistest.Server
+	var all []*realredis.Server
 	for range nodes {
-		all = append(all, redistest.Start(t))
+		all = append(all, realredis.Start(t))
 	}
-	each := func(do func(*redistest.Server)) func() error {
+	each := func(do func(*realredis.Server)) func() error {
 		return func() error {
 			for _, one := range all {
 				do(one)
@@ -53,11 +53,11 @@ func Fixture(t testing.TB, nodes int, open func(goredis.Config) (strategies.Lock
 			}
 			return nodes
 		},
-		Pause:    each((*redistest.Server).Pause),
-		Resume:   each((*redistest.Server).Resume),
+		Pause:    each((*realredis.Server).Pause),
+		Resume:   each((*realredis.Server).Resume),
 		Kill:     func(node int) error { all[node].Kill(); return nil },
 		Revive:   func(node int) error { all[node].Restart(t); return nil },
-		Failover: each((*redistest.Server).FailOver),
+		Failover: each((*realredis.Server).FailOver),
 		Cluster:  func() (locktest.Cluster, error) { return cluster(t), nil },
 		Sentinel: func() (locktest.Sentinel, error) { return sentinel(t), nil },
 	}
@@ -77,8 +77,7 @@ func connect(t testing.TB, options redis.UniversalOptions) goredis.Node {
 
 func cluster(t testing.TB) locktest.Cluster {
 	t.Helper()
-	top := redistest.StartTopology(t, "cluster:3")
-	c := redistest.ClusterOf(t, top)
+	c := realredis.StartCluster(t)
 	each := func(clients []*redis.Client) (nodes []goredis.Node) {
 		for _, client := range clients {
 			at := client.Options()
@@ -95,7 +94,7 @@ func cluster(t testing.TB) locktest.Cluster {
 			return func() error { m.Finish(); return nil }, nil
 		},
 		Die: func(pattern string) (kill func() ([]goredis.Node, error), err error) {
-			die := c.Mortal(top, pattern)
+			die := c.Mortal(pattern)
 			return func() ([]goredis.Node, error) { return each(die()), nil }, nil
 		},
 	}
@@ -103,7 +102,7 @@ func cluster(t testing.TB) locktest.Cluster {
 
 func sentinel(t testing.TB) locktest.Sentinel {
 	t.Helper()
-	w := redistest.StartWatched(t)
+	w := realredis.StartWatched(t)
 	at := func(server int) goredis.Node {
 		return connect(t, redis.UniversalOptions{Addrs: []string{w.Servers[server].Addr}})
 	}
@@ -117,10 +116,10 @@ func sentinel(t testing.TB) locktest.Sentinel {
 
 func clock(t testing.TB, nodes int) locktest.Clock {
 	t.Helper()
-	var all []*redistest.Server
-	var clocks []*redistest.Clock
+	var all []*realredis.Server
+	var clocks []*realredis.Clock
 	for range nodes {
-		server, clock := redistest.StartSettable(t)
+		server, clock := realredis.StartSettable(t)
 		all, clocks = append(all, server), append(clocks, clock)
 	}
 	return locktest.Clock{

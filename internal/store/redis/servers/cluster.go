@@ -6,45 +6,21 @@ import (
 	"fmt"
 	"net"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/lockbench/lockbench/internal/launch"
-	"github.com/lockbench/lockbench/internal/replies"
+	"github.com/lockbench/lockbench/internal/launch/redisserver"
 	"github.com/lockbench/lockbench/strategies"
 )
-
-// slotCount is the number of hash slots of a Redis Cluster.
-const slotCount = 16384
-
-// busDistance is the distance from a cluster node's port to its bus port.
-const busDistance = 10000
 
 // clustered is a Redis Cluster.
 type clustered struct{ single } //nolint:unused // it has the methods of single
 
-func (clustered) settings() []string {
-	return []string{"--cluster-enabled", "yes", "--cluster-config-file", "nodes.conf", "--cluster-node-timeout", "1000"}
-}
-
+func (clustered) settings() []string                { return redisserver.ClusterSettings() }
+func (clustered) ports() ([]int, error)             { return redisserver.ClusterPorts() }
 func (clustered) linked() bool                      { return true }
 func (clustered) unfit(info strategies.Info) string { return info.NoCluster }
-
-// ports returns a free port whose bus port is free too.
-func (clustered) ports() ([]int, error) {
-	for range 100 {
-		port, err := launch.FreePort()
-		if err != nil {
-			return nil, err
-		}
-		if bus := port + busDistance; bus < launch.OutgoingPorts && launch.Free(bus) == nil {
-			return []int{port, bus}, nil
-		}
-	}
-	return nil, fmt.Errorf("find a free port with another %d above it", busDistance)
-}
 
 func (clustered) spares(_ *Server, away []*node) bool {
 	return !slices.ContainsFunc(away, func(n *node) bool { return n.role != replica })
@@ -52,44 +28,23 @@ func (clustered) spares(_ *Server, away []*node) bool {
 
 // arrange distributes the slots evenly over empty nodes and joins the nodes to a cluster.
 func (clustered) arrange(ctx context.Context, s *Server) error {
-	nodes := s.nodes
-	host, port, err := net.SplitHostPort(nodes[0].addr())
-	if err != nil {
-		return err
+	var members []redisserver.Member
+	for _, n := range s.nodes {
+		members = append(members, n.member())
 	}
-	for i, n := range nodes {
-		first, last := i*slotCount/len(nodes), (i+1)*slotCount/len(nodes)-1
-		// With equal epochs the nodes would first have to resolve a conflict.
-		err := n.observer.Do(ctx, "CLUSTER", "SET-CONFIG-EPOCH", i+1).Err()
-		if err == nil {
-			err = n.observer.ClusterAddSlotsRange(ctx, first, last).Err()
-		}
-		if err == nil && i > 0 {
-			err = n.observer.ClusterMeet(ctx, host, port).Err()
-		}
-		if err != nil {
-			return fmt.Errorf("make %s a node of the cluster: %w", n.addr(), err)
-		}
-	}
-	return nil
+	return redisserver.Join(ctx, members)
+}
+
+func (n *node) member() redisserver.Member {
+	return redisserver.Member{Addr: n.addr(), Client: n.observer}
 }
 
 // settled returns an error unless every node sees the whole cluster.
 func (clustered) settled(ctx context.Context, s *Server) error {
 	for _, n := range s.nodes {
-		text, err := n.observer.ClusterInfo(ctx).Result()
-		if refused(err) { // a managed cluster may refuse it
-			continue
-		}
-		if err != nil {
+		err := n.member().Sees(ctx, s.topology.Count)
+		if err != nil && !refused(err) { // a managed cluster may refuse the command
 			return err
-		}
-		fields := replies.ParseInfo(text)
-		size := strconv.Itoa(s.topology.Count)
-		if fields["cluster_state"] != "ok" || fields["cluster_size"] != size ||
-			fields["cluster_slots_ok"] != strconv.Itoa(slotCount) {
-			return fmt.Errorf("%s sees the cluster as %s, with %s of %s primaries and %s of %d slots", n.addr(),
-				fields["cluster_state"], fields["cluster_size"], size, fields["cluster_slots_ok"], slotCount)
 		}
 	}
 	return nil

@@ -84,7 +84,7 @@ func TestPublishedPort(t *testing.T) {
 	server := of.Server(0, nil)
 	server.Container.Network = launch.OnPort
 	of.Server = func(int, [][]int) launch.Definition { return server }
-	_, started, err := of.Start(t.Context(), store.Options{Address: "container", Logf: t.Logf})
+	_, started, err := of.Start(t.Context(), launch.Request{Address: "container", Logf: t.Logf})
 	must(t, err)
 	c := &Own{Started: started[0]}
 	closed(t, c)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/lockbench/lockbench/internal/engine"
+	"github.com/lockbench/lockbench/internal/launch/redisserver"
 	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
@@ -121,7 +122,7 @@ func (e experiment) run(t *testing.T) {
 	}
 	variants, err := strategies.ParseVariants(e.strategy)
 	must(t, err)
-	server := open(t, Options{Address: Quickest(), Topology: e.topology, RunID: "e5700000"})
+	server := open(t, Options{Address: redisserver.Quickest(), Topology: e.topology, RunID: "e5700000"})
 	marked(t, server, true)
 	must(t, server.Settle(t.Context())) // the replicas have it
 	w := workloads.Default()

@@ -7,6 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/lockbench/lockbench/internal/launch/redisserver"
 	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/workloads"
@@ -157,7 +158,7 @@ func TestEveryFaultOfServersStrikes(t *testing.T) {
 // The keys of the run lose what a fast clock gains, others nothing.
 func TestDriftIsARate(t *testing.T) {
 	t.Parallel()
-	s := open(t, Options{Address: Quickest(), Topology: "nodes:3", RunID: "e5700000"})
+	s := open(t, Options{Address: redisserver.Quickest(), Topology: "nodes:3", RunID: "e5700000"})
 	const ours = "lockbench:{e5700000:1:0}"
 	const percent = 50
 	client := s.nodes[1].observer

@@ -14,7 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/lockbench/lockbench/internal/launch"
-	"github.com/lockbench/lockbench/internal/store"
+	"github.com/lockbench/lockbench/internal/launch/redisserver"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
@@ -107,7 +107,7 @@ func readOf(t *testing.T, s *Server) results.Reading {
 
 // answers reports whether a Redis without TLS answers at addr, even if it refuses.
 func answers(ctx context.Context, addr string) bool {
-	err := control(addr, "", func(client *redis.Client) error { return client.Ping(ctx).Err() })
+	err := redisserver.Control(addr, "", func(client *redis.Client) error { return client.Ping(ctx).Err() })
 	return err == nil || refused(err)
 }
 
@@ -137,7 +137,7 @@ func refusesStrangers(t *testing.T, s *Server) {
 	}
 	for _, n := range s.nodes {
 		for _, password := range []string{"", "wrong"} {
-			err := control(n.addr(), password,
+			err := redisserver.Control(n.addr(), password,
 				func(stranger *redis.Client) error { return stranger.Ping(t.Context()).Err() })
 			if !refused(err) || !strings.Contains(err.Error(), "NOAUTH") &&
 				!strings.Contains(err.Error(), "WRONGPASS") {
@@ -148,7 +148,7 @@ func refusesStrangers(t *testing.T, s *Server) {
 		if !ok {
 			continue
 		}
-		file, err := os.Stat(filepath.Join(p.Dir(), "..", secrets))
+		file, err := os.Stat(filepath.Join(p.Dir(), "..", redisserver.Secrets))
 		if err != nil || file.Mode().Perm() != 0o600 {
 			t.Errorf("the file with the password: %v, %v", file, err)
 		}
@@ -168,7 +168,7 @@ func process(t *testing.T, args ...string) *Own {
 // begin starts a server as a process.
 func begin(t *testing.T, of launch.Fleet) *Own {
 	t.Helper()
-	_, started, err := of.Start(t.Context(), store.Options{Address: "process"})
+	_, started, err := of.Start(t.Context(), launch.Request{Address: "process"})
 	if err != nil {
 		t.Fatalf("this test needs redis-server: %v", err)
 	}

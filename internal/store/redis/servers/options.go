@@ -12,6 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/lockbench/lockbench/internal/launch/redisserver"
 	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/internal/words"
 	"github.com/lockbench/lockbench/strategies"
@@ -54,7 +55,7 @@ func (o Options) Validate() error {
 	if o.Started() {
 		var program error
 		if o.Program != "" {
-			_, program = lookProgram(o.Program)
+			_, program = redisserver.LookProgram(o.Program)
 		}
 		return errors.Join(program, topology)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockbench/lockbench/internal/launch"
+	"github.com/lockbench/lockbench/internal/launch/redisserver"
 	"github.com/lockbench/lockbench/internal/measure"
 	"github.com/lockbench/lockbench/internal/replies"
 	"github.com/lockbench/lockbench/internal/store"
@@ -125,7 +126,7 @@ func (n *node) busBytes(received map[netip.AddrPort]int64) *int64 {
 	if err != nil {
 		return nil
 	}
-	if bytes, ok := received[netip.AddrPortFrom(at.Addr().Unmap(), at.Port()+busDistance)]; ok {
+	if bytes, ok := received[netip.AddrPortFrom(at.Addr().Unmap(), at.Port()+redisserver.BusDistance)]; ok {
 		return &bytes
 	}
 	return nil
@@ -354,7 +355,7 @@ func (n *node) pid(ctx context.Context) int {
 // isServer reports whether a process of this machine is a Redis whose command line contains that port. An ID from
 // another namespace would be another process here.
 func isServer(pid int, port string) bool {
-	if pid <= 0 || !launch.Runs(pid, known...) {
+	if pid <= 0 || !launch.Runs(pid, redisserver.Programs...) {
 		return false
 	}
 	title, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cmdline"))

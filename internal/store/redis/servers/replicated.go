@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/lockbench/lockbench/internal/launch/redisserver"
 	"github.com/lockbench/lockbench/internal/store"
 )
 
@@ -53,7 +54,7 @@ func (n *node) follow(ctx context.Context, lead *node) error {
 	if err != nil {
 		return err
 	}
-	err = control(n.addr(), n.options.Password, func(client *redis.Client) error {
+	err = redisserver.Control(n.addr(), n.options.Password, func(client *redis.Client) error {
 		_, err := client.TxPipelined(ctx, func(tx redis.Pipeliner) error {
 			tx.Do(ctx, "REPLICAOF", host, port)
 			tx.Do(ctx, "CLIENT", "KILL", "TYPE", "normal")
@@ -70,7 +71,7 @@ func (n *node) follow(ctx context.Context, lead *node) error {
 }
 
 func (n *node) replicaOf(ctx context.Context, host, port string) error {
-	err := control(n.addr(), n.options.Password, func(client *redis.Client) error {
+	err := redisserver.Control(n.addr(), n.options.Password, func(client *redis.Client) error {
 		return client.Do(ctx, "REPLICAOF", host, port).Err()
 	})
 	if err != nil {

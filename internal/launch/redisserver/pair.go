@@ -1,4 +1,4 @@
-package servers
+package redisserver
 
 import (
 	"context"
@@ -128,7 +128,7 @@ func (p *Pair) until(ctx context.Context, does string, shows func(primary, repli
 
 // tell sends a command to a server.
 func (o *Own) tell(ctx context.Context, command ...any) error {
-	err := control(o.Addr(), o.password, func(client *redis.Client) error { return client.Do(ctx, command...).Err() })
+	err := Control(o.Addr(), o.Password, func(client *redis.Client) error { return client.Do(ctx, command...).Err() })
 	if err != nil {
 		return fmt.Errorf("%v to %s: %w", command[0], o.Addr(), err)
 	}
@@ -137,7 +137,7 @@ func (o *Own) tell(ctx context.Context, command ...any) error {
 
 // replication returns the fields of INFO replication.
 func (o *Own) replication(ctx context.Context) (about replies.Info, err error) {
-	err = control(o.Addr(), o.password, func(client *redis.Client) error {
+	err = Control(o.Addr(), o.Password, func(client *redis.Client) error {
 		text, err := client.Info(ctx, "replication").Result()
 		about = replies.ParseInfo(text)
 		return err

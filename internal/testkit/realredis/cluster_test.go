@@ -1,4 +1,4 @@
-package redistest_test
+package realredis_test
 
 import (
 	"fmt"
@@ -6,13 +6,13 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/lockbench/lockbench/internal/testkit/redistest"
+	"github.com/lockbench/lockbench/internal/testkit/realredis"
 )
 
 // TestMoveManyKeys moves a slot with more keys than one call of Carry moves: Carry counts all keys that are left, and
 // Finish leaves none behind.
 func TestMoveManyKeys(t *testing.T) {
-	cluster := redistest.StartCluster(t)
+	cluster := realredis.StartCluster(t)
 	options := cluster.Options()
 	client := redis.NewUniversalClient(&options)
 	t.Cleanup(func() { _ = client.Close() })

@@ -1,4 +1,4 @@
-package servers
+package redisserver
 
 import (
 	"context"
@@ -16,14 +16,14 @@ import (
 // and pause.
 type Own struct {
 	launch.Started
-	password string
-	rejoin   func(context.Context) error // after a restart; nil if there is nothing to join
+	Password string
+	Rejoin   func(context.Context) error // after a restart; nil if there is nothing to join
 }
 
 // Save writes its data to disk for RestartWithData. A server that is already writing a snapshot, such as
 // a primary for a new replica, refuses: then Save repeats the command.
 func (o *Own) Save(ctx context.Context) error {
-	return control(o.Addr(), o.password, func(client *redis.Client) error {
+	return Control(o.Addr(), o.Password, func(client *redis.Client) error {
 		for {
 			err := client.Save(ctx).Err()
 			if err == nil {
@@ -53,20 +53,25 @@ func (o *Own) RestartWithData(ctx context.Context) error {
 }
 
 func (o *Own) back(ctx context.Context, err error) error {
-	if err != nil || o.rejoin == nil {
+	if err != nil || o.Rejoin == nil {
 		return err
 	}
-	return o.rejoin(ctx)
+	return o.Rejoin(ctx)
 }
 
-// control sends commands to a server of our own over a new connection: a pool that could not reach
+// Control sends commands to a server of our own over a new connection: a pool that could not reach
 // the server may not dial again for up to a second.
-func control(addr, password string, do func(*redis.Client) error) error {
-	client := redis.NewClient(&redis.Options{
+func Control(addr, password string, do func(*redis.Client) error) error {
+	client := redis.NewClient(clientOptions(addr, password))
+	defer client.Close()
+	return do(client)
+}
+
+// clientOptions are those of a client that sends commands to a server of our own.
+func clientOptions(addr, password string) *redis.Options {
+	return &redis.Options{
 		Addr: addr, Password: password, MaxRetries: -1, DialerRetries: 1, PoolSize: 2, ContextTimeoutEnabled: true,
 		DisableIdentity:          true,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
-	})
-	defer client.Close()
-	return do(client)
+	}
 }

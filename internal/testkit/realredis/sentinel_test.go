@@ -1,4 +1,4 @@
-package redistest_test
+package realredis_test
 
 import (
 	"slices"
@@ -7,13 +7,13 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockbench/lockbench/internal/testkit/poll"
-	"github.com/lockbench/lockbench/internal/testkit/redistest"
+	"github.com/lockbench/lockbench/internal/testkit/realredis"
 )
 
 // Both kinds of clients move to the new primary, and the old one stays a master, also after the
 // Sentinel has tried to make it a replica.
 func TestFailoverLeavesTheOldPrimaryAMaster(t *testing.T) {
-	w := redistest.StartWatched(t)
+	w := realredis.StartWatched(t)
 	w.KeepOld()
 	failover := redis.NewFailoverClient(w.FailoverOptions())
 	universal := redis.NewUniversalClient(w.UniversalOptions())
@@ -52,7 +52,7 @@ func TestFailoverDemotesTheOldPrimary(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a Sentinel takes ten seconds to make the old primary a replica")
 	}
-	w := redistest.StartWatched(t)
+	w := realredis.StartWatched(t)
 	w.Failover()
 	poll.Until(t, "the old primary is a replica", func() bool { return w.Is(0, "slave") && w.Is(1, "master") })
 }

@@ -1,4 +1,4 @@
-package redistest
+package realredis
 
 import (
 	"fmt"
@@ -68,7 +68,7 @@ func StartWatched(t testing.TB) *Watched {
 	w := &Watched{t: t}
 	for i := range w.Servers {
 		w.Servers[i] = Start(t, "--repl-diskless-sync-delay", "0")
-		w.Nodes[i] = look(t, &redis.Options{Addr: w.Servers[i].Addr})
+		w.Nodes[i] = Look(t, &redis.Options{Addr: w.Servers[i].Addr})
 		w.must(w.Nodes[i].Do(t.Context(), "ACL", "SETUSER", sentinelUser, "on", ">"+sentinelUser, "~*", "&*", "+@all").Err())
 	}
 	host, port, _ := net.SplitHostPort(w.Servers[0].Addr)

@@ -1,0 +1,229 @@
+// Package redisserver starts Redis servers on this machine and controls them. It imports nothing of a benchmark, so
+// that the module of a lock that is tested with package locktest needs few other modules.
+package redisserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockbench/lockbench/internal/launch"
+	"github.com/lockbench/lockbench/internal/replies"
+)
+
+// Options describe a Redis to start. All fields may be empty.
+type Options struct {
+	// Program of processes, a path or a name on PATH; "" means this machine's default.
+	Program string
+	// Image is the container's; "" means LOCKBENCH_REDIS_IMAGE, or else the best available image.
+	Image string
+	// Env adds variables, such as NAME=value, to the environment of a redis-server process. It has no
+	// effect in containers.
+	Env      []string
+	Password string // "" means none
+	// Logf reports slow steps, such as the pull of an image; nil means no reports.
+	Logf func(format string, args ...any)
+}
+
+// imageVariable names an image in the environment.
+const imageVariable = "LOCKBENCH_REDIS_IMAGE"
+
+// Start starts a Redis with extra arguments: a process, which is faster, or a container if there
+// is no redis-server. The caller closes it.
+func Start(ctx context.Context, options Options, args ...string) (*Own, error) {
+	all, err := start(ctx, options, options.Fleet(args...))
+	if err != nil {
+		return nil, err
+	}
+	return all[0], nil
+}
+
+// start starts a fleet in the quickest way.
+func start(ctx context.Context, o Options, fleet launch.Fleet) (all []*Own, err error) {
+	_, started, err := fleet.Start(ctx, launch.Request{Address: Quickest(), Image: o.Image, Logf: o.Logf})
+	if err != nil {
+		return nil, err
+	}
+	for _, one := range started {
+		all = append(all, &Own{Started: one, Password: o.Password})
+	}
+	return all, nil
+}
+
+// Quickest returns the launch.Request.Address that starts fastest here: a process, or a container if there
+// is no redis-server.
+func Quickest() string {
+	if _, err := LookProgram(""); err != nil {
+		return "container"
+	}
+	return "process"
+}
+
+// Programs are the programs that may be the server of a run. The first two are those that lockbench looks for:
+// Debian's Valkey package has no redis-server.
+var Programs = []string{"redis-server", "valkey-server", "keydb-server", "dragonfly"}
+
+// LookProgram returns the server to start: wanted, which is a program on PATH or a path, else the
+// one in LOCKBENCH_REDIS_SERVER, else redis-server or valkey-server.
+func LookProgram(wanted string) (string, error) {
+	const variable = "LOCKBENCH_REDIS_SERVER"
+	who := "--redis process:" + wanted
+	if wanted == "" {
+		wanted, who = os.Getenv(variable), variable
+	}
+	if wanted != "" {
+		found, err := exec.LookPath(wanted)
+		if err != nil {
+			return "", fmt.Errorf("%s: %w", who, errors.Join(exec.ErrNotFound, err))
+		}
+		return found, nil
+	}
+	for _, program := range Programs[:2] {
+		if found, err := exec.LookPath(program); err == nil {
+			return found, nil
+		}
+	}
+	return "", fmt.Errorf("there is no redis-server (%w): apt-get install redis-server, "+
+		"give an address with --redis redis://host:port, or start Docker", exec.ErrNotFound)
+}
+
+// programIn returns the program to start in an image, by the image's name.
+func programIn(image string) string {
+	repository, _, _ := strings.Cut(path.Base(image), ":")
+	words := strings.FieldsFunc(path.Dir(image)+"/"+repository, func(r rune) bool { return r == '/' || r == '-' })
+	for _, name := range []string{"valkey", "keydb"} {
+		if slices.Contains(words, name) {
+			return name + "-server"
+		}
+	}
+	return Programs[0]
+}
+
+// Fleet describes how to start one server. args come after the settings of every server and override them. An error of
+// the start contains the end of Redis's log. Where there is no registry, docker/setup.sh builds an image out of this
+// machine's redis-server.
+func (o Options) Fleet(args ...string) launch.Fleet {
+	server := launch.Definition{
+		Name:  Programs[0],
+		Args:  func(at launch.Location) []string { return o.arguments(at, args) },
+		Ready: func(ctx context.Context, s launch.Starting) error { return awaitReady(ctx, s, o.Password) },
+		Process: launch.Program{Env: o.Env, Empty: func(_ context.Context, p *launch.Process) error {
+			var err error
+			for _, data := range []string{snapshot, "appendonlydir", "appendonly.aof"} {
+				err = errors.Join(err, os.RemoveAll(filepath.Join(p.Dir(), data)))
+			}
+			return err
+		}},
+		Container: launch.Container{Inside: 6379, Listens: listens, Empty: emptyData},
+	}
+	if o.Password != "" {
+		server.Process.Prepare = func(_ context.Context, p *launch.Process) error {
+			_, err := p.File(Secrets, secretSettings(o.Password))
+			return err
+		}
+		// The file is in the container only, and its Redis may run as any user.
+		server.Container.Files = map[string]string{"/" + Secrets: secretSettings(o.Password)}
+	}
+	return launch.Fleet{
+		Members: 1, Ports: launch.FreePorts(1),
+		Taken:   "Failed listening on port",
+		Image:   launch.Image{Variable: imageVariable, Default: "redis:8", Offline: "lockbench-redis:offline"},
+		Program: func() (string, error) { return LookProgram(o.Program) },
+		Server:  func(int, [][]int) launch.Definition { return server },
+	}
+}
+
+// arguments returns the settings of every server that lockbench starts, and args. Nothing is written to disk,
+// so that no fork or fsync disturbs a window, and many clients may connect. Redis lowers
+// maxclients itself if the limit of open files is smaller.
+func (o Options) arguments(at launch.Location, args []string) []string {
+	all := []string{
+		"--bind", at.Bind, "--port", strconv.Itoa(at.Port),
+		"--save", "", "--appendonly", "no",
+		"--maxclients", "60000", "--tcp-backlog", "4096",
+	}
+	file := filepath.Join("..", Secrets)
+	if at.Image != "" {
+		all, file = slices.Insert(all, 0, programIn(at.Image)), "/"+Secrets
+	}
+	switch {
+	case o.Password != "":
+		all = append(all, "--include", file)
+	case at.Published:
+		// Without a password Redis refuses connections from other hosts. Here the port itself
+		// prevents them: it is published on the loopback interface only.
+		all = append(all, "--protected-mode", "no")
+	}
+	return append(all, args...)
+}
+
+// Secrets is the name of the configuration file of a server with a password: other users of the
+// machine can read arguments, not the file.
+const Secrets = "password.conf"
+
+// secretSettings are its lines. A replica sends the password to its primary.
+func secretSettings(password string) string {
+	return "requirepass " + password + "\nmasterauth " + password + "\n"
+}
+
+// snapshot is the file that SAVE writes in the server's working directory.
+const snapshot = "dump.rdb"
+
+// emptysnapshot is a snapshot without data: the magic word with the format's version, the end
+// mark, and a checksum of zeros, which means none.
+const emptysnapshot = "REDIS0009\xff\x00\x00\x00\x00\x00\x00\x00\x00"
+
+// emptyData are a snapshot and an append-only file of Redis 7 or later, both empty.
+var emptyData = map[string]string{
+	snapshot: emptysnapshot,
+	"appendonlydir/appendonly.aof.1.base.rdb": emptysnapshot,
+	"appendonlydir/appendonly.aof.1.incr.aof": "",
+	"appendonlydir/appendonly.aof.manifest": "file appendonly.aof.1.base.rdb seq 1 type b\n" +
+		"file appendonly.aof.1.incr.aof seq 1 type i\n",
+}
+
+// listens is in the log of a server that is ready.
+const listens = "Ready to accept"
+
+// awaitReady waits until the started server answers, and not another server on the same port. If the server
+// needs another password, its log decides.
+func awaitReady(ctx context.Context, s launch.Starting, password string) error {
+	return launch.Await(ctx, s, launch.LastLine, func(ctx context.Context) error {
+		return Control(s.Addr(), password, func(client *redis.Client) error {
+			err := client.Ping(ctx).Err()
+			var refused redis.Error
+			if errors.As(err, &refused) && !strings.HasPrefix(refused.Error(), "LOADING") &&
+				strings.Contains(s.Log(ctx), listens) {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			text, err := client.Info(ctx, "server").Result()
+			if err == nil && !isOurs(s, replies.ParseInfo(text)) {
+				return errors.New("another Redis answers at this address")
+			}
+			return err
+		})
+	})
+}
+
+// isOurs reports whether an INFO is from the started server: a process by its number, another one if it is young
+// enough. A server that was there before is older, and two servers cannot listen on one port.
+func isOurs(s launch.Starting, fields replies.Info) bool {
+	if p, ok := s.(*launch.Process); ok {
+		return fields["process_id"] == strconv.Itoa(p.PID())
+	}
+	age := fields.Integer("uptime_in_seconds")
+	return age != nil && time.Duration(*age-1)*time.Second <= time.Since(s.Began())
+}
