@@ -7,5 +7,6 @@ go=${GO:-go}
 "$go" test -vet=off .
 cd ../ownlock
 "$go" test -vet=off -timeout 10m .
+cd bench
 "$go" test -vet=off -run '^$' -bench . -benchtime 300x .
-"$go" run ./bench -s ownlock -c 20 --hold 1ms --warmup 100ms --duration 500ms --no-baselines
+"$go" run . -s ownlock -c 20 --hold 1ms --warmup 100ms --duration 500ms --no-baselines

@@ -1,21 +1,13 @@
 package ownlock_test
 
 import (
-	"context"
 	"testing"
-	"time"
-
-	"github.com/redis/go-redis/v9"
 
 	"example.com/ownlock"
-	"github.com/lockbench/lockbench"
-	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/locktest"
 	"github.com/lockbench/lockbench/strategies/locktest/redisservers"
-	"github.com/lockbench/lockbench/strategies/polled"
-	"github.com/lockbench/lockbench/workloads"
 )
 
 // The suite tests what Info claims, on a redis-server of its own for each check.
@@ -25,50 +17,4 @@ func TestConformance(t *testing.T) {
 			return ownlock.Open(c, ownlock.Defaults())
 		})
 	}, ownlock.Strategy().Info)
-}
-
-// silent keeps from the output what go-redis says of a server that has not started yet.
-type silent struct{}
-
-func (silent) Printf(context.Context, string, ...any) {}
-
-func init() {
-	redis.SetLogger(silent{})
-	strategies.RegisterStrategy(ownlock.Strategy())
-	strategies.RegisterStrategy(polled.Strategies()...) // to compare with
-}
-
-// Benchmark is b.N acquisitions by 20 clients, beside another lock:
-//
-//	go test -run '^$' -bench . -benchtime 2000x -count 6 | benchstat -col /strategy -
-func Benchmark(b *testing.B) {
-	for _, name := range []string{"ownlock", "spin"} {
-		b.Run("strategy="+name, func(b *testing.B) {
-			variants, err := strategies.ParseVariants(name)
-			if err != nil {
-				b.Fatal(err)
-			}
-			plan := lockbench.Plan{
-				Strategies: variants, Workload: workloads.Default(), Rounds: 1,
-				Redis: lockbench.StoreOptions{Address: "process"},
-			}
-			w := &plan.Workload
-			w.Clients, w.Instances, w.Iterations = 20, 4, int64(b.N)
-			w.Hold, w.Warmup = workloads.Fixed(time.Millisecond), workloads.Duration(100*time.Millisecond)
-			report, err := lockbench.Run(b.Context(), plan)
-			if err != nil {
-				b.Fatal(err)
-			}
-			run := report.Runs[0]
-			if !run.Valid() {
-				b.Fatalf("the run cannot be trusted: %v", run.Invalid)
-			}
-			b.ReportMetric(float64(run.WindowNS)/float64(run.Speed.Acquisitions), "ns/op")
-			for _, m := range results.BenchMetrics() {
-				if value, known := m.InBench(run); known {
-					b.ReportMetric(value, m.Bench.Unit)
-				}
-			}
-		})
-	}
 }

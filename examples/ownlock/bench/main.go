@@ -1,6 +1,6 @@
 // Command bench is lockbench with ownlock among its locks:
 //
-//	go run ./bench -s ownlock,spin,handoff -c 100 --hold 1ms
+//	go run . -s ownlock,spin,handoff -c 100 --hold 1ms
 package main
 
 import (

@@ -7,7 +7,6 @@ import (
 	_ "embed" // the library's source
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"net"
 	"os"
 	"os/exec"
@@ -38,9 +37,9 @@ func Explain(err error) error {
 	if _, missing := redisserver.LookProgram(""); missing == nil || !errors.Is(err, launch.ErrNoEngine) {
 		return err
 	}
-	return fmt.Errorf("there is neither redis-server nor valkey-server on PATH: install one (apt-get install redis-server, "+
-		"brew install redis), name a program in LOCKBENCH_REDIS_SERVER, or, to start containers, add "+
-		"import _ \"github.com/lockbench/lockbench/docker\" to the test: %w", err)
+	return errors.New("there is neither redis-server nor valkey-server on PATH: install one (apt-get install " +
+		"redis-server, brew install redis), name a program in LOCKBENCH_REDIS_SERVER, or, to start containers, add " +
+		"import _ \"github.com/lockbench/lockbench/docker\" to the test")
 }
 
 // Server is a running Redis that belongs to one test.
