@@ -27,7 +27,7 @@ func acquireAndRelease(s *stage) {
 
 // notHeld releases a lease that has ended and expects ErrNotHeld.
 func (s *stage) notHeld(what string, lease strategies.Lease) {
-	if err := within(s.patience, lease.Release); !errors.Is(err, strategies.ErrNotHeld) {
+	if err := s.returns(lease.Release); !errors.Is(err, strategies.ErrNotHeld) {
 		s.errorf("%s returned %v, want ErrNotHeld", what, err)
 	}
 }
@@ -50,7 +50,7 @@ func closed(s *stage) {
 	} else if !errors.Is(w.err, strategies.ErrClosed) {
 		s.errorf("an acquire after Close returned %q, want ErrClosed", w.err)
 	}
-	switch err := within(s.patience, lease.Release); {
+	switch err := s.returns(lease.Release); {
 	case err == nil:
 	case s.ownConnections(i) && !errors.Is(err, strategies.ErrNotHeld):
 		s.Logf("a release after Close returned %q, since the lock's own connections are closed: the lease lasts "+

@@ -63,7 +63,11 @@ func (s *stage) connections(o *outside) []map[string]string {
 // channel, connection or goroutine.
 func (s *stage) nothingLeft() {
 	for _, i := range s.instances {
-		if err := i.Close(); err != nil {
+		err := s.returns(func(context.Context) error { return i.Close() })
+		if errors.Is(err, errDeaf) {
+			s.brokenNow(tidy, "Close has not returned within %v", s.patience)
+		}
+		if err != nil {
 			s.broken(tidy, "close: %v", err)
 		}
 	}

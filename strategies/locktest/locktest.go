@@ -1,7 +1,11 @@
 package locktest
 
 import (
+	"cmp"
 	"context"
+	"fmt"
+	"io"
+	"os"
 	"testing"
 	"time"
 
@@ -81,28 +85,47 @@ type Sentinel struct {
 }
 
 // Judge runs all checks one after the other on the same fixture and returns their results in the order of Checks. The
-// checks that remain when ctx ends are NotJudged.
+// checks that remain when ctx ends are NotJudged. Checks that rely on a promise that an earlier check found broken, such
+// as that a free lock can be acquired, are NotTried.
 func Judge(ctx context.Context, fixture Fixture, info strategies.Info) []Result {
 	var results []Result
+	var basis foundation
+	same := func() Fixture { return fixture }
 	for _, check := range Checks() {
-		results = append(results, check.Judge(ctx, fixture, info))
+		results = append(results, basis.judge(ctx, check, same, info))
 	}
 	return results
 }
 
 // Run tests the claims of info. Each check is a subtest with its own fixture. The subtest fails when the check's
-// promise is broken or not judged. It is skipped when the check does not apply, cannot be tried, or fails as the
-// lock's Info declares.
+// promise is broken or not judged. It is skipped when the check does not apply, cannot be tried, relies on a promise
+// that an earlier check found broken, or fails as the lock's Info declares.
+//
+// Without -v, go test prints nothing about a subtest before the whole test ends. Run therefore also writes a line to
+// os.Stderr when a subtest fails or has taken more than a few seconds. go test shows it at once if its command line
+// names no package, else at the end of a failed test.
 func Run(t *testing.T, factory func(t *testing.T) Fixture, info strategies.Info) {
 	t.Helper()
+	var basis foundation
+	untried, ready := 0, false
 	for _, check := range Checks() {
 		t.Run(check.Name, func(t *testing.T) {
 			if why := check.Inapplicable(info); why != "" {
 				t.Skip("not applicable: " + why)
 			}
-			v := check.Judge(t.Context(), factory(t), info)
+			if basis.lacks(check) != "" {
+				untried++
+			}
+			v := basis.judge(t.Context(), check, func() Fixture {
+				fixture := factory(t)
+				ready = true
+				return fixture
+			}, info)
 			for _, line := range v.Log {
 				t.Log(line)
+			}
+			if !testing.Verbose() {
+				progress(os.Stderr, t.Name(), v)
 			}
 			switch v.Verdict {
 			case Broken, NotJudged:
@@ -112,7 +135,31 @@ func Run(t *testing.T, factory func(t *testing.T) Fixture, info strategies.Info)
 			case Passed:
 			}
 		})
+		if t.Failed() && !ready {
+			t.Log("no check was tried, because the fixture of the first one failed")
+			return
+		}
 	}
+	if untried > 0 {
+		t.Logf("%d checks were not tried, because %s", untried, cmp.Or(basis.broken, basis.unrecovers))
+	}
+}
+
+// slow is how long a check takes that is worth a line although it found nothing.
+const slow = 5 * time.Second
+
+// progress writes a line about a check that failed or was slow.
+func progress(w io.Writer, test string, v Result) {
+	if v.Verdict != Broken && v.Verdict != NotJudged && v.Took < slow {
+		return
+	}
+	seen := string(v.Verdict)
+	if len(v.Failures) > 0 {
+		seen = v.Failures[0].String()
+	} else if v.Because != "" {
+		seen += ", because " + v.Because
+	}
+	fmt.Fprintf(w, "%s: %s (%.1f s)\n", test, seen, v.Took.Seconds())
 }
 
 // Calls counts how often a server ran each command while do ran, including commands inside scripts (INFO

@@ -3,8 +3,10 @@ package locktest
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"reflect"
 	"runtime/pprof"
 	"slices"
 	"sync/atomic"
@@ -122,7 +124,14 @@ func (s *stage) open(ttl time.Duration) *instance {
 	s.must("open", err)
 	i.lock, i.Locker = locker, s.naming(locker)
 	s.instances = append(s.instances, i)
-	s.Cleanup(func() { _ = locker.Close() })
+	s.Cleanup(func() {
+		closed := make(chan struct{})
+		go func() { _ = locker.Close(); close(closed) }()
+		select {
+		case <-closed:
+		case <-time.After(teardown):
+		}
+	})
 	if p, ok := strategies.As[strategies.Preparer](locker); ok {
 		s.must("prepare", p.Prepare(s.ctx, []string{s.named("key")}))
 	}
@@ -302,11 +311,25 @@ func (s *stage) naming(locker strategies.Locker) strategies.Locker {
 }
 
 func (o own) Acquire(ctx context.Context, key string) (strategies.Lease, error) {
-	return o.Locker.Acquire(ctx, o.s.named(key))
+	return keyed(o.Locker.Acquire(ctx, o.s.named(key)))
 }
 
 func (o ownTrier) TryAcquire(ctx context.Context, key string) (strategies.Lease, error) {
-	return o.trier.TryAcquire(ctx, o.s.named(key))
+	return keyed(o.trier.TryAcquire(ctx, o.s.named(key)))
+}
+
+// ownLease wraps a Lease whose type is not comparable, such as a struct with a slice: checks use leases as keys of
+// maps.
+type ownLease struct{ strategies.Lease }
+
+// Unwrap returns the lock's Lease.
+func (l *ownLease) Unwrap() strategies.Lease { return l.Lease }
+
+func keyed(lease strategies.Lease, err error) (strategies.Lease, error) {
+	if lease != nil && !reflect.TypeOf(lease).Comparable() {
+		lease = &ownLease{lease}
+	}
+	return lease, err
 }
 
 // named returns the name that replaces key and that no other check uses.
@@ -395,11 +418,25 @@ func (s *stage) measure(do func()) (longest time.Duration) {
 // releaseAll releases the leases and returns the first error.
 func (s *stage) releaseAll(leases []strategies.Lease) (fault string) {
 	for _, lease := range leases {
-		if err := within(s.patience, lease.Release); err != nil && fault == "" {
+		if err := s.returns(lease.Release); err != nil && fault == "" {
 			fault = fmt.Sprintf("release: %v", err)
 		}
 	}
 	return fault
+}
+
+var errDeaf = errors.New("it has not returned, although its context has ended")
+
+// returns is within for a call that may ignore the end of its context.
+func (s *stage) returns(call func(context.Context) error) error {
+	result := make(chan error, 1)
+	go func() { result <- within(s.patience, call) }()
+	select {
+	case err := <-result:
+		return err
+	case <-time.After(s.patience + teardown):
+		return errDeaf
+	}
 }
 
 // within makes a call whose context ends after the limit.

@@ -20,7 +20,7 @@ const (
 	Broken        Verdict = "broken"         // a promise was broken; Failures has the evidence
 	Admitted      Verdict = "admitted"       // broken, as declared in the Limits of the lock's Info
 	NotApplicable Verdict = "not applicable" // the lock does not claim the promise or lacks the feature
-	NotTried      Verdict = "not tried"      // the Fixture cannot do what the check needs
+	NotTried      Verdict = "not tried"      // the Fixture lacks what the check needs, or a basic promise is broken
 	NotJudged     Verdict = "not judged"     // no result because of Err, such as a server that does not start
 )
 
@@ -37,6 +37,8 @@ type Result struct {
 	Failures []Failure
 	Log      []string // further observations of the check
 	Took     time.Duration
+
+	early bool // the check's function did not return
 }
 
 // String returns the result on one line, followed by one line for each failure.
@@ -165,6 +167,7 @@ func (r *report) conclude(limit string) Result {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	v := r.result
+	v.early = !r.atItsEnd
 	v.Failures, v.Log = slices.Clone(v.Failures), slices.Clone(v.Log)
 	switch {
 	case len(v.Failures) > 0 && limit != "":
