@@ -19,12 +19,14 @@
 //
 // A command calls Judge, which returns a Result for each check. Checks lists the checks with what each of them
 // proves. Every failure names the broken promise and the observation that shows it. A check that the Fixture does not
-// allow, or that reaches no verdict, reports this and never passes.
+// allow, or that reaches no verdict, reports this and never passes. A run does not try the checks that rely on a broken
+// basic promise.
 //
 // Read the files in this order:
 //
 //   - locktest.go: the Fixture, which a test fills in, and Run. suite.go: all checks, one row each, with the check's
-//     function and the claims that a lock must have for it. verdict.go: the Result of a check.
+//     function and the claims that a lock must have for it. verdict.go: the Result of a check. foundation.go: the
+//     checks that a run does not try after a broken basic promise.
 //   - stage.go: the stage, with which a check opens instances, acquires, releases and reports. waiter.go: a call in
 //     the background of a check. leftovers.go: keys, channels and connections that a lock leaves.
 //   - basics.go, leases.go, waiting.go: the checks of locks on healthy servers, from a free lock to cancelled waits.

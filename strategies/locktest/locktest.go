@@ -85,8 +85,8 @@ type Sentinel struct {
 }
 
 // Judge runs all checks one after the other on the same fixture and returns their results in the order of Checks. The
-// checks that remain when ctx ends are NotJudged. Checks that rely on a promise that an earlier check found broken, such
-// as that a free lock can be acquired, are NotTried.
+// checks that remain when ctx ends are NotJudged. Checks that rely on a promise which an earlier check found broken,
+// such as that a free lock can be acquired, are NotTried.
 func Judge(ctx context.Context, fixture Fixture, info strategies.Info) []Result {
 	var results []Result
 	var basis foundation

@@ -38,8 +38,8 @@ func Explain(err error) error {
 		return err
 	}
 	return errors.New("there is neither redis-server nor valkey-server on PATH: install one (apt-get install " +
-		"redis-server, brew install redis), name a program in LOCKBENCH_REDIS_SERVER, or, to start containers, add " +
-		"import _ \"github.com/lockbench/lockbench/docker\" to the test")
+		"redis-server, brew install redis), name a program in LOCKBENCH_REDIS_SERVER, or, to start containers, " +
+		"import github.com/lockbench/lockbench/docker in the test and call docker.Quiet in an init function")
 }
 
 // Server is a running Redis that belongs to one test.
