@@ -384,7 +384,9 @@ func TestNewcomer(t *testing.T) {
 			found := map[string]bool{}
 			for _, result := range locktest.Judge(t.Context(), fixture, test.info) {
 				t.Log(result)
-				if result.Verdict == locktest.NotJudged {
+				unrecovered := slices.Contains(test.promises, "a dead holder's lock frees by itself")
+				if result.Verdict == locktest.NotJudged ||
+					strings.Contains(result.Because, "others rely") && !unrecovered { // the faults are in no basic promise
 					t.Error(result)
 				}
 				for _, failure := range result.Failures {

@@ -67,7 +67,9 @@ func (f *foundation) learn(v Result) {
 			f.broken = reason
 		}
 	case "exclusion":
-		f.broken = reason
+		if cause.Promise != growing { // which no other check relies on
+			f.broken = reason
+		}
 	case "strange keys", "permits", "stranger", "try-lock", "cancelled wait":
 		if v.early && slices.Contains([]string{ending, trying}, cause.Promise) {
 			f.broken = reason
