@@ -154,6 +154,13 @@ func (d Draft) follow(s *Spec) error {
 		problems = append(problems, fmt.Errorf("--duration %v has no effect with --iterations %d: leave one of them out",
 			s.Duration, s.Iterations))
 	}
+	without := func(name string, isDefault bool) { // Validate reports the other values
+		if s.Work != WorkTransaction && d.given[name] != nil && isDefault {
+			problems = append(problems, fmt.Errorf(needsTransaction, name, s.Work))
+		}
+	}
+	without("release", s.Release == ReleaseAfterCommit)
+	without("row", s.Row == RowPlain)
 	if len(s.Stages) > 0 {
 		if d.given["duration"] == nil {
 			s.Duration = s.Stages.Length()

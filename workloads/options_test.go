@@ -28,7 +28,10 @@ func TestArgumentsComeBack(t *testing.T) {
 		"--iterations 200 --warmup 0s --fence off --ttl 2s": "--iterations 200 --warmup 0s --ttl 2s --fence off",
 		"--work counter --counter apart":                    "--work counter --counter apart",
 		"--work counter --counter with-locks":               "--work counter",
-		"--duration 9s --think 1ms":                         "--duration 9s --think 1ms",
+		"--work transaction --release before-commit,after-commit --row version": "" +
+			"--work transaction --release before-commit,after-commit --row version",
+		"--work transaction --release after-commit --row plain": "--work transaction",
+		"--duration 9s --think 1ms":                             "--duration 9s --think 1ms",
 		"--fault holder-crash:at=1s --fault waiter-crash:n=5": "" +
 			"--fault holder-crash:at=1s --fault waiter-crash:at=1s,n=5",
 	}
@@ -78,12 +81,13 @@ func TestEveryOptionIsDescribed(t *testing.T) {
 		"key-dist": "zipf:0.99", "hold": "7ms",
 		"think": "7ms", "rate": "7/s", "arrivals": "constant", "stage": "7s:7", "burst": "7ms", "ttl": "7s",
 		"timeout": "7s", "work": "spin", "fence": "off", "counter": "apart",
+		"release": "before-commit", "row": "version",
 		"coalesce": "true", "pool": "7",
 	}
 	// without which it means nothing
 	besides := map[string]string{
 		"key-dist": "keys=7", "arrivals": "rate=7/s", "fence": "work=counter",
-		"counter": "work=counter",
+		"counter": "work=counter", "release": "work=transaction", "row": "work=transaction",
 	}
 	for _, f := range Fields() {
 		if f.Name == "seed" || f.Name == "fault" { // the report shows these on separate lines

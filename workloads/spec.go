@@ -48,11 +48,16 @@ type Spec struct {
 	// Timeout is the longest wait; nil means no limit, and 0 a try-lock.
 	Timeout *Duration `json:"timeout" kind:"duration" sep:"," min:"0s"`
 
-	Work Work `json:"work" kind:"kind" words:"none spin counter"` // the holder's work during the hold
+	// Work is the holder's work during the hold.
+	Work Work `json:"work" kind:"kind" words:"none spin counter transaction"`
 	// Fence selects the checks of fencing tokens by the counter.
 	Fence Fence `json:"fence" kind:"kind" words:"all writes off"`
 	// Counter selects the server that keeps the counter.
 	Counter CounterPlace `json:"counter,omitempty" kind:"place" words:"with-locks apart"`
+	// Release selects when the holder of WorkTransaction releases the lock.
+	Release Release `json:"release,omitempty" kind:"when" sep:"," words:"after-commit before-commit"`
+	// Row selects how the transaction itself protects its row, also without a lock.
+	Row RowGuard `json:"row,omitempty" kind:"how" sep:"," words:"plain where for-update version"`
 	// Coalesce makes clients of an instance that want the same key at the same time share one
 	// acquisition and its work (singleflight).
 	Coalesce bool `json:"coalesce" kind:"bool"`
@@ -86,11 +91,17 @@ var helps = map[string]string{
 	"burst":   "one client holds the lock for this time while all others wait, then releases it; repeated",
 	"ttl":     "lease time: how long a lock stays taken after its holder died",
 	"timeout": "longest wait for a lock; 0 is a try-lock (default unlimited)",
-	"work": "what a holder does: none (it sleeps), spin (it computes), or counter: " +
-		"it reads a counter, holds, and writes the counter plus one",
+	"work": "what a holder does: none (it sleeps), spin (it computes), counter: " +
+		"it reads a counter, holds, and writes the counter plus one, or transaction: " +
+		"the same with a row of PostgreSQL, less one, in a transaction",
 	"fence": "how the counter checks fencing tokens, if the lock has them: all (reads and writes), writes or off",
 	"counter": "where the counter is: with-locks, in the Redis of the locks (of locks in another store in the one of " +
 		"--redis, or one that is started), or apart, in a separate Redis without faults",
+	"release": "when the holder of --work transaction releases the lock: after-commit, or before-commit, " +
+		"which loses updates",
+	"row": "how the transaction protects its row: plain (it reads the number and writes it less one), " +
+		"where (UPDATE … SET n = n - 1 WHERE n > 0), for-update (SELECT … FOR UPDATE), or version (a version " +
+		"column; a changed row is read again); without a lock: --strategy noop",
 	"coalesce": "clients of an instance that want the same key share one acquisition (singleflight)",
 	"fault":    "fault to inject, such as holder-pause:at=2s; see lockbench list faults; repeatable",
 	"pool":     "connections of an instance (default one a client, at most 64)",
@@ -126,7 +137,58 @@ const (
 	// WorkCounter reads a counter, holds, and writes the counter plus one. Two concurrent holders lose an update, which
 	// the counter shows.
 	WorkCounter Work = "counter"
+	// WorkTransaction reads a row of PostgreSQL in a transaction, holds, writes its number less one, and commits. A
+	// commit after the release loses an update if the next holder has read the row before it.
+	WorkTransaction Work = "transaction"
 )
+
+// Release is the instant at which a holder of WorkTransaction releases the lock.
+type Release string
+
+const (
+	// ReleaseAfterCommit is the right order: the next holder reads what was committed.
+	ReleaseAfterCommit Release = ""
+	// ReleaseBeforeCommit releases the lock when the transaction has written and has not committed.
+	ReleaseBeforeCommit Release = "before-commit"
+)
+
+// String returns the text form.
+func (r Release) String() string { return cmp.Or(string(r), "after-commit") }
+
+// UnmarshalText parses the text form.
+func (r *Release) UnmarshalText(text []byte) error {
+	*r = Release(text)
+	if string(text) == ReleaseAfterCommit.String() {
+		*r = ReleaseAfterCommit
+	}
+	return nil
+}
+
+// RowGuard is the protection of a row by the transaction that changes it.
+type RowGuard string
+
+const (
+	// RowPlain reads the number and writes it less one. Only a lock protects the row.
+	RowPlain RowGuard = ""
+	// RowWhere subtracts one in a conditional UPDATE, and reads nothing before it.
+	RowWhere RowGuard = "where"
+	// RowForUpdate reads with SELECT … FOR UPDATE, which locks the row until the commit.
+	RowForUpdate RowGuard = "for-update"
+	// RowVersion writes only if the row's version is the one that was read. Else the transaction begins again.
+	RowVersion RowGuard = "version"
+)
+
+// String returns the text form.
+func (r RowGuard) String() string { return cmp.Or(string(r), "plain") }
+
+// UnmarshalText parses the text form.
+func (r *RowGuard) UnmarshalText(text []byte) error {
+	*r = RowGuard(text)
+	if string(text) == RowPlain.String() {
+		*r = RowPlain
+	}
+	return nil
+}
 
 // Fence selects how the counter checks the fencing tokens of a strategy that has them.
 type Fence string
@@ -230,9 +292,14 @@ func (s Spec) Validate() error {
 		check(2*s.Burst < s.TTL, "--burst %v must be less than half of --ttl %v: two clients hold the lock that long in turn",
 			s.Burst, s.TTL)
 	}
+	check(s.Work == WorkTransaction || s.Release == ReleaseAfterCommit, needsTransaction, "release", s.Work)
+	check(s.Work == WorkTransaction || s.Row == RowPlain, needsTransaction, "row", s.Work)
 	s.checkFaults(check)
 	return errors.Join(found...)
 }
+
+// needsTransaction is the error of an option of WorkTransaction with another work.
+const needsTransaction = "--%s needs --work transaction, not --work %s"
 
 // problems collects errors.
 type problems []error
@@ -328,9 +395,11 @@ func (s Spec) Describe() string {
 	}
 	say(true, "hold %v", s.Hold)
 	say(!s.Think.IsZero(), "think %v", s.Think)
-	say(s.Work == WorkSpin || s.Work == WorkCounter, "work %s", s.Work)
+	say(s.Work != WorkNone && s.Work != "", "work %s", s.Work)
 	say(s.Work == WorkCounter && s.Counter == CounterApart, "counter apart")
 	say(s.Work == WorkCounter && s.Fence != FenceAll, "fence %s", s.Fence)
+	say(s.Work == WorkTransaction, "release %s", s.Release)
+	say(s.Work == WorkTransaction && s.Row != RowPlain, "row %s", s.Row)
 	say(s.Coalesce, "coalesced")
 	say(true, "TTL %v", s.TTL)
 	if s.Timeout != nil {

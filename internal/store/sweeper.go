@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,8 +15,8 @@ import (
 )
 
 // Sweeper is a Server on which killed runs leave keys, and which can remove them. A run only reports that they are
-// there. Redis is one. In the other stores the locks end with their sessions or connections, and nothing is left to
-// remove.
+// there. Redis is one, and PostgreSQL, because of the tables of --work transaction. In the other stores the locks end
+// with their sessions or connections, and nothing is left to remove.
 type Sweeper interface {
 	// Sweep does not touch what belongs to a live run, or to a run whose state is unknown.
 	Sweep(ctx context.Context, swept *Swept)
@@ -41,6 +42,7 @@ type Swept struct {
 	Found   int
 	Runs    []string // IDs of the dead runs
 	Skipped []string // what was not examined, or not removed, and why
+	Noun    string   // for what was found; "" means key
 
 	unlisted []strategies.Info
 }
@@ -54,7 +56,7 @@ func (s *Swept) Add(found int, run string) {
 }
 
 // Count returns the amount that was found, such as "12 keys".
-func (s Swept) Count() string { return words.Count(s.Found, "key") }
+func (s Swept) Count() string { return words.Count(s.Found, cmp.Or(s.Noun, "key")) }
 
 // Tell warns of keys that dead runs left on a user's server at addr, which a run does not remove. Both functions may
 // be nil.

@@ -42,8 +42,8 @@ func (k Store) Schemes() []string { return k.URLs }
 // Needs returns the rights that a user of the store needs.
 func (k Store) Needs(string) []string { return k.Rights }
 
-// Open finds or starts the servers. A run that was killed leaves nothing on a user's: the locks there end with their
-// sessions or connections.
+// Open finds or starts the servers. A run that was killed leaves no locks on a user's: they end with their sessions or
+// connections.
 func (k Store) Open(ctx context.Context, runID string, o store.Options) (store.Server, error) {
 	if err := k.Validate(o); err != nil {
 		return nil, fmt.Errorf("%w: %w", store.ErrConfig, err)

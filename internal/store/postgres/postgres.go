@@ -1,7 +1,7 @@
 // Package postgres is the store PostgreSQL: a server that lockbench starts, or one of the user's.
 //
-// lockbench creates nothing there: its locks are advisory locks, which end with their connections, also when it is
-// killed.
+// Its locks are advisory locks, which end with their connections, also when lockbench is killed. Only --work
+// transaction creates something: a table of the session, see rows.go.
 package postgres
 
 import (

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"strings"
@@ -36,6 +37,7 @@ type server struct {
 	dials         chan struct{} // limits the dials at the same time
 
 	observer *pgxpool.Pool // our own connections, to observe
+	tabled   bool          // the session's table exists, see rows.go
 
 	runs    []string    // what RunIDs returns
 	logLost atomic.Bool // our own server has begun again without its data
@@ -191,12 +193,15 @@ func (s *server) texts(ctx context.Context, sql string, args ...any) ([]string, 
 	return pgx.CollectRows(rows, pgx.RowTo[string])
 }
 
-// Close disconnects, and removes the server that Open started. It also works with a context that has ended.
+// Close drops the session's table, disconnects, and removes the server that Open started. It also works with a context
+// that has ended.
 func (s *server) Close(ctx context.Context) error {
+	var dropped error
 	if s.observer != nil {
+		dropped = s.dropTable(ctx)
 		s.observer.Close()
 	}
-	return s.Servers.Close(ctx)
+	return errors.Join(dropped, s.Servers.Close(ctx))
 }
 
 // Faults returns an Injector for the faults of the server's process.
