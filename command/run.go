@@ -308,11 +308,16 @@ func (a *app) show(plan lockbench.Plan, outputs []output[*results.Report], thres
 	return a.columns(slices.DeleteFunc(lines, func(line []string) bool { return line[1] == "" }))
 }
 
-// otherStores returns the addresses of the strategies' stores other than Redis.
+// otherStores returns the addresses of the stores other than Redis that strategies and transactions use.
 func otherStores(plan lockbench.Plan) string {
-	var places []string
+	var names, places []string
 	for _, v := range plan.Strategies {
-		name := v.Info().Store
+		names = append(names, v.Info().Store)
+	}
+	if plan.Workload.Work == workloads.WorkTransaction {
+		names = append(names, "postgres")
+	}
+	for _, name := range names {
 		at := plan.Stores[name]
 		at.Address = cmp.Or(at.Address, "started")
 		place := name + " " + shown(at)

@@ -257,7 +257,7 @@ var coding = []coded{
 	{ClaimsBroken, SeverityBroken, "claims that did not hold", ""},
 	{Unclaimed, SeverityBroken, "overlaps that broke no claim", ""},
 	{LateHolders, SeverityBroken, "clients that worked under an expired lease", ""},
-	{CounterLost, SeverityBroken, "lost updates of the counter", ""},
+	{CounterLost, SeverityBroken, "lost updates of the counter or of the row", ""},
 	{NotRecovered, SeverityBroken, "faults after which no client obtained the lock", ""},
 	{KeysLeft, SeverityBroken, "leftovers on the servers", ""},
 	{NoTokens, SeverityBroken, "late updates without fencing tokens", ""},

@@ -294,7 +294,7 @@ var rows = []Row{
 	{"overlaps_after_expiry", count, down | total, "", "overlaps with a holder after its lease"},
 	{"fencing_regressions", count, down | total, "", "fencing tokens not larger than an earlier one"},
 	{"leases_lost", count, down | total, "Safety.LostLeases", "releases that found the lease gone"},
-	{"lost_updates", count, down | total, "Safety.LostUpdates", "lost increments, with --work counter"},
+	{"lost_updates", count, down | total, "Safety.LostUpdates", "updates lost, with --work counter or transaction"},
 	{"leftovers", count, down | total, "Safety.LeftoverCount", "undeclared keys, channels and connections left behind"},
 	{"hung_clients", count, down | total, "Safety.Hung", "clients that did not return from Acquire or Release"},
 	{"errors", count, down | total, "", "of Acquire and Release, and of lockbench's own commands"},
@@ -306,7 +306,7 @@ var rows = []Row{
 
 	{"wait_per_client_p90", ns, down | rough, "Waiting.PerClient.P90", "as wait_per_client_p50"},
 	{"max_holders", count, down | whole, "", "most holders at a time"},
-	{"refused_updates", count, total, "Safety.Refused", "updates refused for a stale fencing token"},
+	{"refused_updates", count, total, "Safety.Refused", "updates refused for a stale fencing token or row version"},
 	{"bus_messages_per_acq", count, down | perAcq, "Server.Window.BusPublished", "messages between nodes of a cluster"},
 	{"bus_bytes_per_acq", count, down | perAcq, "Server.Window.BusReceived", "bytes between the nodes of a cluster"},
 	{"other_traffic", percent, 0, "Server.Whole.OtherTraffic", "bytes that the servers received from other clients"},

@@ -284,11 +284,11 @@ type Safety struct {
 	FencingRegression int64 `json:"fencing_regression" add:"sum"` // tokens not larger than an earlier one
 	LostLeases        int64 `json:"lost_leases" add:"sum"`        // releases that found that the lease had ended
 
-	// LostUpdates is the number of increments under the lock that the counters lack; nil without
+	// LostUpdates is the number of updates under the lock that the counters or rows lack; nil without
 	// such work.
 	LostUpdates *int64 `json:"lost_updates" add:"known"`
-	// Refused counts the updates that the counter refused because of a stale fencing token; nil if
-	// it checked no token.
+	// Refused counts the updates that the counter refused because of a stale fencing token, or the row because of its
+	// version; nil if neither was checked.
 	Refused *int64 `json:"refused_updates" add:"known"`
 
 	// Leftovers are what the strategy left without declaring it: keys, connections,

@@ -290,7 +290,9 @@ func (c Column) Text(s Summary) string {
 
 func coalesced(r *Report) bool { return r.Workload.Coalesce }
 
-func counted(r *Report) bool { return r.Workload.Work == workloads.WorkCounter }
+func counted(r *Report) bool {
+	return r.Workload.Work == workloads.WorkCounter || r.Workload.Work == workloads.WorkTransaction
+}
 
 func openLoop(r *Report) bool { return r.Workload.Rate > 0 }
 

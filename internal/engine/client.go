@@ -140,7 +140,7 @@ func (c *client) contend(key int, due, asked int64) (int64, error) {
 	if r.Observer != nil {
 		r.Observer.Holding(c.id)
 	}
-	failure := c.work(key, granted+int64(hold), lease)
+	commit, failure := c.work(key, granted+int64(hold), lease)
 	if failure != nil {
 		r.fail(failure)
 	}
@@ -163,6 +163,12 @@ func (c *client) contend(key int, due, asked int64) (int64, error) {
 	if r.Observer != nil {
 		r.Observer.Acquired(record)
 	}
+	if commit != nil { // in time of think: the client no longer holds the lock
+		if failure = commit(); failure != nil {
+			r.fail(failure)
+		}
+	}
+	c.pauseAfter(failure)
 	return done, failure
 }
 
@@ -215,19 +221,25 @@ func (c *client) park() {
 	}
 }
 
-// work is what a holder does until an instant. With a counter it reads the counter first,
-// and writes it back one higher at the end.
-func (c *client) work(key int, until int64, lease strategies.Lease) error {
+// work is what a holder does until an instant. With a counter or a row it reads the number first, and writes it at
+// the end. If the transaction must commit after the release, work returns its commit, else nil.
+func (c *client) work(key int, until int64, lease strategies.Lease) (commit func() error, err error) {
 	switch c.run.Workload.Work {
 	case workloads.WorkCounter:
-		return c.run.count(c.instance, key, lease, func() { c.hold(until) })
+		return nil, c.run.count(c.instance, key, lease, func() { c.hold(until) })
+	case workloads.WorkTransaction:
+		length := until - c.run.clock.Now()
+		return c.run.transact(key, func() {
+			c.hold(until)
+			until = c.run.clock.Now() + length // of the next attempt
+		})
 	case workloads.WorkSpin:
 		for c.run.clock.Now() < until && !c.run.control.stopping.Load() {
 		}
 	default:
 		c.hold(until)
 	}
-	return nil
+	return nil, nil
 }
 
 // hold waits until an instant or until the run is over.

@@ -175,9 +175,12 @@ func (r *run) cleanUp(ctx context.Context) {
 	}
 }
 
-// lostUpdates compares each counter with the increments made. It returns nil if there are
-// no counters, or if it is unknown which increments were made or kept.
+// lostUpdates compares each counter or row with the updates made. It returns nil if there are
+// none, or if it is unknown which updates were made or kept.
 func (r *run) lostUpdates(ctx context.Context) *int64 {
+	if r.transacts() {
+		return r.lostRows(ctx)
+	}
 	if r.shared() || r.uncertain.Load() > 0 || r.Hub == nil && r.faults.loses {
 		return nil
 	}
@@ -185,6 +188,11 @@ func (r *run) lostUpdates(ctx context.Context) *int64 {
 	if counts == nil {
 		return nil
 	}
+	return r.missing(counts)
+}
+
+// missing returns the number of updates that were made and are not in the counts, which are by key.
+func (r *run) missing(counts []int64) *int64 {
 	var lost int64
 	for i, n := range counts {
 		lost += max(0, r.done[i].Load()-n)

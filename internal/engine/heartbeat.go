@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/lockbench/lockbench/internal/measure"
+	"github.com/lockbench/lockbench/internal/store"
 )
 
 // A server that is stopped refuses nothing: its clients would wait until they time out.
@@ -89,19 +91,31 @@ const lifeless = 30 * time.Second
 
 // stillThere returns an error if the servers do not answer and no fault explains it.
 func (r *run) stillThere(ctx context.Context) error {
-	if !r.remote() {
+	if r.remote() {
+		if err := r.silent(ctx, r.Target, &r.unanswered); err != nil {
+			r.dead.Store(true)
+			return err
+		}
+	}
+	if r.Transactor == nil || r.rowsWithLocks() {
 		return nil
 	}
+	return r.silent(ctx, r.Transactor, new(atomic.Bool))
+}
+
+// silent returns an error if a server does not answer and no fault explains it. unanswered is whether the last Ping
+// failed.
+func (r *run) silent(ctx context.Context, server store.Target, unanswered *atomic.Bool) error {
 	var err error
 	for range questions {
 		if r.faults.excuses() {
-			r.unanswered.Store(false)
+			unanswered.Store(false)
 			return nil
 		}
 		attempt, cancel := context.WithTimeout(ctx, answer)
-		err = r.Target.Ping(attempt)
+		err = server.Ping(attempt)
 		cancel()
-		r.unanswered.Store(err != nil)
+		unanswered.Store(err != nil)
 		if err == nil || ctx.Err() != nil {
 			return nil
 		}
@@ -110,6 +124,5 @@ func (r *run) stillThere(ctx context.Context) error {
 	if r.faults.excuses() {
 		return nil
 	}
-	r.dead.Store(true)
 	return fmt.Errorf("%w: %w", ErrServerGone, err)
 }

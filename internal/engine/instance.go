@@ -192,6 +192,7 @@ func (r *run) closeNodes() {
 }
 
 func (r *run) close() {
+	r.closeRows()
 	r.closeLockers()
 	r.closeNodes()
 }

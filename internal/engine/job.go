@@ -41,6 +41,9 @@ type Job struct {
 	Target   store.Target // may be nil for strategies that need no nodes
 	Hub      store.Hub    // has the counters, and shows which processes take part; nil means Target
 
+	// Transactor has the rows of --work transaction; else it is nil.
+	Transactor store.Transactor
+
 	Session string // identifies the keys and connections of all runs of a session, see store.NewRunID
 	Number  int    // of the run in the session
 	Round   int    // from 1
@@ -100,7 +103,11 @@ func (r *run) carryOut(ctx context.Context) (*results.Run, error) {
 
 	r.phase("prepare")
 	before := r.read(always)
-	if err := r.open(ctx); err != nil {
+	err := r.open(ctx)
+	if err == nil {
+		err = r.openRows(ctx)
+	}
+	if err != nil {
 		r.close()
 		r.cleanUp(always)
 		return nil, err
@@ -129,6 +136,7 @@ func (r *run) carryOut(ctx context.Context) (*results.Run, error) {
 
 	r.phase("verify")
 	r.lost = r.lostUpdates(always)
+	r.closeRows()
 	left := r.verify(always)
 	r.cleanUp(always)
 	after := r.read(always)
@@ -160,6 +168,7 @@ type run struct {
 	made store.KeyNames // of keys
 
 	instances  []*instance
+	rows       store.Rows     // nil without --work transaction
 	sockets    netfault.Conns // cut when the servers are dead: then every client that waits for them returns
 	clock      measure.Clock
 	window     *measure.Window
@@ -179,14 +188,15 @@ type run struct {
 	errors     errorCounts
 	failures   atomic.Int64   // client errors that no fault explains
 	readings   atomic.Int64   // how often the counters were read
-	done       []atomic.Int64 // increments made, by key
-	refused    atomic.Int64   // increments that the resource refused because of a stale token
-	uncertain  atomic.Int64   // increments that may or may not have been made
+	done       []atomic.Int64 // updates made of the counter or row, by key
+	refused    atomic.Int64   // updates that the counter or row refused because they were late
+	uncertain  atomic.Int64   // updates that may or may not have been made
 	overtime   overtime
 	unended    int // keys on the servers that waits left which a driver could not end
 	hung       []int
 	stood      *int64          // ns, the longest time for which this process did not run; nil if not observed
 	lost       *int64          // lost updates
+	rowsCPU    float64         // seconds, of the server of the rows in the window
 	counts     []int64         // of the keys' counters, after the last generator
 	unseen     bool            // the leftovers on the servers could not be read
 	closing    bool            // all other processes have left the run

@@ -108,6 +108,9 @@ func (r *run) ours(result *results.Run) float64 {
 	if redis := result.Server.Window.CPUPercent(); redis != nil && r.remote() && r.Target.Local() {
 		used += *redis
 	}
+	if result.WindowNS > 0 {
+		used += r.rowsCPU / time.Duration(result.WindowNS).Seconds() * 100
+	}
 	return used / float64(runtime.NumCPU())
 }
 

@@ -16,6 +16,7 @@ import (
 type snapshot struct {
 	server   *results.Reading
 	hub      *results.Reading // of Job.Hub; only at the window's ends
+	rows     *results.Reading // of Job.Transactor, if that is not the locks' server; only at the window's ends
 	readings int64            // taken so far
 	answered time.Duration    // how long the servers took to answer for it
 	grants   int64
@@ -39,6 +40,7 @@ func (r *run) edge(ctx context.Context) *snapshot {
 	answered := time.Since(asked)
 	s := r.snapshot(ctx)
 	s.hub, s.answered = hub, s.answered+answered
+	s.rows = r.readRows(ctx) // after the snapshot, which it would delay: it is only for the CPU
 	return s
 }
 

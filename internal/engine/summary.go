@@ -190,6 +190,11 @@ func (r *run) others(result *results.Run, from, to snapshot) {
 	if r.Hub != nil && r.Hub.Local() && known {
 		hub, known = spent(from.hub, to.hub)
 	}
+	if r.Transactor != nil && !r.rowsWithLocks() && r.Transactor.Local() && known {
+		if r.rowsCPU, known = spent(from.rows, to.rows); known {
+			hub += r.rowsCPU
+		}
+	}
 	drivers := 0.0
 	if from.drivers != nil && to.drivers != nil {
 		drivers = *to.drivers - *from.drivers
@@ -223,7 +228,8 @@ func (r *run) safety(left []string) results.Safety {
 	s := measure.Audit(r.audit)
 	s.Hung = len(r.hung)
 	s.LostUpdates = r.lost
-	if s.FencedLeases > 0 && r.lost != nil && r.Workload.Fence != workloads.FenceOff {
+	fenced := s.FencedLeases > 0 && r.lost != nil && r.Workload.Fence != workloads.FenceOff
+	if fenced && !r.transacts() || r.transacts() && r.Workload.Row == workloads.RowVersion {
 		s.Refused = new(r.refused.Load())
 	}
 	if !r.unseen {
@@ -232,6 +238,12 @@ func (r *run) safety(left []string) results.Safety {
 	s.Leftovers = left[:min(len(left), mostLeftovers)]
 	s.Broken = broken(r, s)
 	return s
+}
+
+// lockProtects reports whether lost updates show that the lock let several clients in: they do not if the lock was
+// released before the commit, or if the transaction itself protects its row.
+func (r *run) lockProtects() bool {
+	return r.Workload.Release == workloads.ReleaseAfterCommit && r.Workload.Row == workloads.RowPlain
 }
 
 // broken returns the claims that the audit found broken.
@@ -243,7 +255,7 @@ func broken(r *run, s results.Safety) results.Remarks {
 	if r.info.Claims.Exclusion && s.Overlaps > 0 {
 		claims = append(claims, results.Overlapped.Remark(s.Overlaps))
 	}
-	if lost := s.LostUpdates; r.info.Claims.Exclusion && lost != nil && *lost > 0 &&
+	if lost := s.LostUpdates; r.info.Claims.Exclusion && lost != nil && *lost > 0 && r.lockProtects() &&
 		s.Overlaps+s.ExpiredOverlaps+s.LostLeases == 0 {
 		claims = append(claims, results.UpdatesLost.Remark(*lost))
 	}

@@ -32,7 +32,8 @@ type faultTarget struct {
 
 	key    int
 	waiter *measure.Waiter
-	read   int64 // value of the counter
+	read   int64             // value of the counter
+	tx     store.Transaction // on the row of the key; nil unless it is under way
 
 	mu    sync.Mutex
 	lease strategies.Lease // nil unless it holds the lock of key
@@ -90,6 +91,9 @@ func (t *faultTarget) reap() {
 	t.run.control.running.Go(func() {
 		t.busy.Wait()
 		t.cancel()
+		if t.tx != nil { // its connection ends with a dead process
+			t.tx.Rollback()
+		}
 		if t.instance.locker != nil {
 			_ = t.instance.locker.Close()
 		}
@@ -140,6 +144,14 @@ func (t *faultTarget) startWork() error {
 		}
 		t.read = n
 	}
+	if t.run.transacts() {
+		tx, err := t.run.rows.Begin(t.run.control.release, t.key, t.run.Workload.Row)
+		if err != nil {
+			t.release()
+			return err
+		}
+		t.tx = tx
+	}
 	pause.Plain(t.ctx.Done(), t.run.Workload.Hold.Draw(t.random))
 	return nil
 }
@@ -151,7 +163,20 @@ func (t *faultTarget) finish() {
 			t.run.fail(err)
 		}
 	}
+	commit := func() error { return nil }
+	if t.tx != nil {
+		later, err := t.run.conclude(t.key, t.tx)
+		if t.tx = nil; err != nil && !errors.Is(err, store.ErrStale) {
+			t.run.fail(err)
+		}
+		if later != nil {
+			commit = later
+		}
+	}
 	t.release()
+	if err := commit(); err != nil {
+		t.run.fail(err)
+	}
 }
 
 func (t *faultTarget) release() { t.run.giveBack(t.key, t.waiter, t.lease, t.run.clock.Now()) }

@@ -33,6 +33,15 @@ func (s *session) tight(ctx context.Context, symptom *results.Symptom) error {
 			say(symptom, "the server does not report how many connections it takes")
 		}
 	}
+	if rows := s.named(rowsStore); rows != nil && s.plan.transacts() {
+		needed, of := s.plan.rowConnections(), limits[rows]
+		if free := of.MaxClients - of.Connected; of.MaxClients > 0 && needed > free {
+			trouble(symptom, fmt.Errorf("--work transaction needs %d connections to PostgreSQL, which has %d free "+
+				"(max_connections %d): use fewer --clients, or a smaller --pool", needed, free, of.MaxClients))
+		}
+		of.Connected += needed // those of strategies that lock there are in addition
+		limits[rows] = of
+	}
 	files, err := measure.MaxOpenFiles()
 	if err != nil {
 		return fmt.Errorf("read the limit of open files: %w", err)
@@ -70,11 +79,21 @@ func (p Plan) connections(v strategies.Variant) (needed int64, clients int) {
 	return needed, clients
 }
 
+// rowConnections returns the most connections to the rows of --work transaction.
+func (p Plan) rowConnections() (needed int64) {
+	for _, point := range p.points() {
+		if w := point.Workload; w.Work == workloads.WorkTransaction {
+			needed = max(needed, int64(w.Instances*w.PoolSize()))
+		}
+	}
+	return needed
+}
+
 // tooManyFiles returns an error if a strategy opens more files than this process may; files 0
 // means no limit.
 func (p Plan) tooManyFiles(v strategies.Variant, primaries int, files int64) error {
 	needed, clients := p.connections(v)
-	opened := needed*int64(primaries)*filesPerConnection(p.points()[0].Workload) + spare
+	opened := needed*int64(primaries)*filesPerConnection(p.points()[0].Workload) + p.rowConnections() + spare
 	if needed == 0 || files == 0 || opened <= files {
 		return nil
 	}

@@ -58,6 +58,10 @@ func (p Plan) Validate() error {
 		problems = append(problems,
 			errors.New("--generators is not supported with --arrivals file: each would play the whole trace"))
 	}
+	if p.Generators.several() && p.transacts() {
+		problems = append(problems, errors.New(
+			"--generators is not supported with --work transaction: each generator has rows that the others do not change"))
+	}
 	for _, v := range p.Strategies {
 		if !v.Info().Driver {
 			continue

@@ -130,6 +130,7 @@ func (s *session) measure(ctx context.Context, v scheduled, round, order int) er
 		Order:    order,
 		Phase:    func(phase string) { s.progress(title, round, phase, s.begun, nil) },
 	}
+	job.Transactor = s.rows(v.point.Workload)
 	if s.together != nil {
 		job.Generator, job.Begin = strconv.Itoa(s.together.Index), s.together.begin
 	}

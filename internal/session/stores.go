@@ -47,7 +47,8 @@ func (p Plan) wrongStores() []error {
 	var problems []error
 	// Redis's address may be in the environment for other runs.
 	for _, name := range p.storesTold() {
-		if name != store.Redis && !p.at(name).Started() && !slices.Contains(p.storesNeeded(), name) {
+		needed := slices.Contains(p.storesNeeded(), name) || name == rowsStore && p.transacts()
+		if name != store.Redis && !p.at(name).Started() && !needed {
 			problems = append(problems,
 				fmt.Errorf("--redis: the address is one of %[1]s, but no strategy of --strategy uses %[1]s", name))
 		}
@@ -56,7 +57,11 @@ func (p Plan) wrongStores() []error {
 	for _, name := range p.storesTold() {
 		kind, err := store.Lookup(name)
 		if err != nil {
-			problems = append(problems, fmt.Errorf("--strategy: %w", err))
+			flag := "--strategy"
+			if name == rowsStore && !slices.Contains(p.storesNeeded(), name) {
+				flag = "--work transaction"
+			}
+			problems = append(problems, fmt.Errorf("%s: %w", flag, err))
 			continue
 		}
 		wrong := []error{kind.Validate(p.at(name))}
@@ -76,9 +81,12 @@ func (p Plan) wrongStores() []error {
 	return problems
 }
 
-// storesTold returns the names of the needed stores, and of those with an address.
+// storesTold returns the names of the needed stores, also for rows, and of those with an address.
 func (p Plan) storesTold() []string {
 	names := p.storesNeeded()
+	if p.transacts() && !slices.Contains(names, rowsStore) {
+		names = append(names, rowsStore)
+	}
 	if !slices.Contains(names, store.Redis) && p.at(store.Redis).Address != "" {
 		names = append(names, store.Redis)
 	}
@@ -110,7 +118,10 @@ func (s *session) openStores(ctx context.Context) error {
 			}
 		}
 	}
-	return s.openCounters(ctx)
+	if err := s.openCounters(ctx); err != nil {
+		return err
+	}
+	return s.openRows(ctx)
 }
 
 // openStore finds or starts the servers of a store, and adds them to the session and to the report.
@@ -161,6 +172,37 @@ func (s *session) openCounters(ctx context.Context) error {
 		return fmt.Errorf("open a Redis for the counters: %w", err)
 	}
 	return nil
+}
+
+// rowsStore is the store that has the rows of --work transaction.
+const rowsStore = "postgres"
+
+// transacts reports whether holders change rows in transactions.
+func (p Plan) transacts() bool {
+	return slices.ContainsFunc(p.points(), func(point workloads.Point) bool {
+		return point.Workload.Work == workloads.WorkTransaction
+	})
+}
+
+// openRows creates the table of --work transaction, in a server that is opened for it unless a strategy locks there.
+func (s *session) openRows(ctx context.Context) error {
+	if !s.plan.transacts() {
+		return nil
+	}
+	if s.named(rowsStore) == nil {
+		if _, err := s.openStore(ctx, rowsStore, rowsStore, s.plan.at(rowsStore)); err != nil {
+			return fmt.Errorf("open PostgreSQL for --work transaction: %w", err)
+		}
+	}
+	return s.named(rowsStore).(store.Transactor).CreateTable(ctx)
+}
+
+// rows returns the server with the rows of a workload; nil without.
+func (s *session) rows(w workloads.Spec) store.Transactor {
+	if w.Work != workloads.WorkTransaction {
+		return nil
+	}
+	return s.named(rowsStore).(store.Transactor)
 }
 
 // countersAt returns the name of the server that has a workload's counters.

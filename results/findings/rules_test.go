@@ -147,6 +147,13 @@ var cases = []struct {
 		r.Runs[0].Fairness.Starved = new(13)
 		commands(&r.Runs[0], 17)
 	}},
+	{"updates lost because of the order", 1, func(r *results.Report) {
+		r.Workload.Work, r.Workload.Release = workloads.WorkTransaction, workloads.ReleaseBeforeCommit
+		r.Runs[0].Safety.LostUpdates = new(int64(5))
+	}},
+	{"updates of a row lost", 1, func(r *results.Report) {
+		r.Workload.Work, r.Runs[0].Safety.LostUpdates = workloads.WorkTransaction, new(int64(5))
+	}},
 	{"no update lost", 1, func(r *results.Report) { r.Runs[0].Safety.LostUpdates = new(int64(0)) }},
 	{"no recovery from a fault", 1, func(r *results.Report) {
 		r.Runs[0].Faults = []results.Fault{{

@@ -49,6 +49,19 @@ func counted(name, noun, text string) about {
 	}
 }
 
+// lostUpdates reports lost updates of what the lock protects. If the lock was released before the commit, that is the
+// fault of this order, and not of the lock.
+func lostUpdates(s results.Summary) []Finding {
+	text := "lost %s of the counter that it protects"
+	switch w := s.Workload; {
+	case w.Work == workloads.WorkTransaction && w.Release == workloads.ReleaseBeforeCommit:
+		text = "lost %s because the lock was released before the commit"
+	case w.Work == workloads.WorkTransaction:
+		text = "lost %s of the row that it protects"
+	}
+	return counted("lost_updates", "update", text)(s)
+}
+
 // unrecovered reports faults after which no client obtained the lock in the window.
 func unrecovered(s results.Summary) []Finding {
 	injections := map[string][]results.Injection{}

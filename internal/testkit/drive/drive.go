@@ -66,6 +66,9 @@ func Run(t testing.TB, server store.Server, session string, v strategies.Variant
 		}
 		job.Hub = Open(t, redis, store.Options{Address: "process"}).(store.Hub)
 	}
+	if w.Work == workloads.WorkTransaction {
+		job.Transactor = server.(store.Transactor)
+	}
 	after := &afterwards{Server: server, times: times, end: cancel}
 	if len(w.Faults) > 0 {
 		after.injector = server.Faults(w.Faults)

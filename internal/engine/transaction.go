@@ -1,0 +1,116 @@
+package engine
+
+// The transaction on a row that a lock protects with --work transaction. finish.go compares the rows at the end.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/lockbench/lockbench/internal/store"
+	"github.com/lockbench/lockbench/results"
+	"github.com/lockbench/lockbench/workloads"
+)
+
+// transacts reports whether the holders change rows in transactions.
+func (r *run) transacts() bool { return r.Workload.Work == workloads.WorkTransaction }
+
+// openRows inserts the run's rows, and connects the clients to them.
+func (r *run) openRows(ctx context.Context) error {
+	if !r.transacts() {
+		return nil
+	}
+	if r.Transactor == nil {
+		return errors.New("the run has no PostgreSQL for --work transaction")
+	}
+	w := r.Workload
+	rows, err := r.Transactor.Rows(ctx, r.name+":rows", r.Number, w.Keys, w.Instances*w.PoolSize())
+	if err != nil {
+		return fmt.Errorf("connect for --work transaction: %w", err)
+	}
+	r.rows = rows
+	return nil
+}
+
+// closeRows closes the clients' connections to the rows. Further calls do nothing.
+func (r *run) closeRows() {
+	if r.rows != nil {
+		r.rows.Close()
+	}
+}
+
+// transact changes the row of a key, and holds between reading and writing. With a version it begins again if the row
+// has changed. It returns the commit if that follows the release, else nil.
+func (r *run) transact(key int, hold func()) (commit func() error, err error) {
+	for {
+		// As in count, a holder finishes its work even if the run ends.
+		tx, err := r.rows.Begin(r.control.release, key, r.Workload.Row)
+		if err != nil {
+			return nil, err
+		}
+		hold()
+		commit, err := r.conclude(key, tx)
+		switch {
+		case !errors.Is(err, store.ErrStale):
+			return commit, err
+		case r.Workload.Row != workloads.RowVersion, r.control.stopping.Load():
+			return nil, nil
+		}
+	}
+}
+
+// conclude writes the row of a key and commits. It returns the commit if that follows the release, else nil.
+func (r *run) conclude(key int, tx store.Transaction) (commit func() error, err error) {
+	if err := tx.Write(r.control.release); err != nil {
+		tx.Rollback()
+		if errors.Is(err, store.ErrStale) {
+			r.refused.Add(1)
+		}
+		return nil, err
+	}
+	commit = func() error {
+		if err := tx.Commit(r.control.release); err != nil {
+			r.uncertain.Add(1)
+			return err
+		}
+		r.done[key].Add(1)
+		return nil
+	}
+	if r.Workload.Release == workloads.ReleaseBeforeCommit {
+		return commit, nil
+	}
+	return nil, commit()
+}
+
+// lostRows compares each row with the commits. It returns nil if it is unknown which commits were made or kept.
+func (r *run) lostRows(ctx context.Context) *int64 {
+	if r.dead.Load() || len(r.hung) > 0 || r.uncertain.Load() > 0 || r.rowsWithLocks() && r.faults.loses {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	taken, err := r.rows.Taken(ctx)
+	if err != nil || len(taken) != len(r.keys) {
+		r.errors.add(fmt.Errorf("compare the rows with the commits: %d of %d rows: %w", len(taken), len(r.keys), err))
+		return nil
+	}
+	return r.missing(taken)
+}
+
+// rowsWithLocks reports whether the rows are on the server of the locks.
+func (r *run) rowsWithLocks() bool { return r.Target != nil && any(r.Transactor) == any(r.Target) }
+
+// readRows is read for the server of the rows, if that is not the locks' server.
+func (r *run) readRows(ctx context.Context) *results.Reading {
+	if r.Transactor == nil || r.rowsWithLocks() {
+		return nil
+	}
+	return r.readFrom(ctx, r.Transactor)
+}
+
+// pauseAfter is the pause after a transaction that failed: without it clients would flood a server that refuses them.
+func (c *client) pauseAfter(failure error) {
+	if failure != nil && c.run.transacts() {
+		c.sleep(retryPause)
+	}
+}
