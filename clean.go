@@ -12,8 +12,8 @@ import (
 )
 
 // Clean removes the leftovers of killed lockbench processes: containers and directories on this machine and, if an
-// address is given, keys on that Redis. Other stores keep no leftovers. Clean knows the keys of all registered
-// strategies and of the unlisted ones, such as drivers. It does not touch anything of a running lockbench. It returns
+// address is given, keys on that Redis, or on that PostgreSQL the tables of --work transaction. Other stores keep no
+// leftovers. Clean knows the keys of all registered strategies and of the unlisted ones, such as drivers. It does not touch anything of a running lockbench. It returns
 // a line for everything that it removed and for everything that it could not inspect on this machine. Keys that it
 // could not inspect or remove on the server are an error.
 func Clean(ctx context.Context, at StoreOptions, unlisted ...strategies.Info) ([]string, error) {

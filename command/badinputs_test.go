@@ -113,6 +113,8 @@ var badInputs = []struct {
 		{"lockbench --timeout -1s", 104},
 		{"lockbench --duration 0s", 104},
 		{"lockbench --work sleeep", 104},
+		{"lockbench --release later --row locked", 104},
+		{"lockbench --work counter --release after-commit --row version", 104},
 		{"lockbench --fence some", 104},
 		{"lockbench --stage 30s", 104},
 		{"lockbench --stage 500:30s", 104},
@@ -192,6 +194,8 @@ var badInputs = []struct {
 	{aboutStores, []badInput{
 		{"lockbench -s etcd -u postgres://127.0.0.1:1/postgres", 104},
 		{"lockbench -s spin -u zk://127.0.0.1:1", 104},
+		{"lockbench --generators 2 --work transaction -u 127.0.0.1:1", 104},
+		{"lockbench -s noop --work transaction -u postgres://127.0.0.1:1/postgres", 113},
 		{"lockbench -s etcd -u etcd://127.0.0.1:1", 113},
 		{"lockbench doctor -u etcd://127.0.0.1:1 -s etcd,spin", 104},
 		{"lockbench -s etcd -u etcd://127.0.0.1:1 --durability fsync", 104},

@@ -85,7 +85,8 @@ func (a *app) clean() *cobra.Command {
 		Short: "Remove what a killed lockbench left behind",
 		Long: "Remove what a killed lockbench left behind: its containers and directories on this machine and, with\n" +
 			"--redis, its keys on that Redis. Containers, directories and keys of a running lockbench stay. In etcd,\n" +
-			"PostgreSQL and ZooKeeper locks end with their sessions, so a killed lockbench leaves nothing there.\n" +
+			"PostgreSQL and ZooKeeper locks end with their sessions, so a killed lockbench leaves nothing there but\n" +
+			"the table of --work transaction in PostgreSQL.\n" +
 			"\nThe exit code is 104 if clean could not read or remove something on the server.",
 		Args:              noArguments,
 		ValidArgsFunction: cobra.NoFileCompletions,

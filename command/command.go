@@ -145,6 +145,7 @@ func (a *app) root() *cobra.Command {
 	root.SetFlagErrorFunc(misused)
 	root.AddCommand(a.run("run"), a.compare(), a.ab(), a.report(), a.selfcheck(), a.doctor(), a.claims(),
 		a.advise(), a.limits(), a.observe(), a.record(), a.list(), a.drivers(), a.check(), a.clean(), a.version())
+	root.CompletionOptions.DisableNoDescFlag = true
 	root.InitDefaultCompletionCmd()
 	if completion, _, err := root.Find([]string{"completion"}); err == nil { // cobra's shows its help and ends with 0
 		completion.Short = "Generate the completion script of a shell"

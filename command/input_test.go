@@ -52,7 +52,7 @@ func TestEveryFlagOfRunNamesItsFault(t *testing.T) {
 	newFlags().register(set)
 	makePatient(set)
 	free := strings.Fields("strategy file workload redis ca-file image topology work fence counter " +
-		"threshold session cert key redis-password") // any text can be read
+		"release row threshold session cert key redis-password") // any text can be read
 	set.VisitAll(func(flag *pflag.Flag) {
 		_ = set.Set(flag.Name, "?")
 		err := prefixed(flag.Name, errors.Join(flag.Value.(*patient).problems...))

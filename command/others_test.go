@@ -6,8 +6,12 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -17,6 +21,7 @@ import (
 
 	"github.com/lockbench/lockbench/command"
 	"github.com/lockbench/lockbench/internal/store"
+	"github.com/lockbench/lockbench/internal/testkit/poll"
 	"github.com/lockbench/lockbench/strategies/gozk"
 
 	_ "github.com/lockbench/lockbench/stores"
@@ -157,7 +162,8 @@ func usersPostgres(t *testing.T) usersServer {
 		}
 	}
 	service, eye := connect("service"), connect("eye")
-	exec(service, "CREATE ROLE bench LOGIN PASSWORD 'a/b:c'; SELECT pg_advisory_lock(42)")
+	exec(service, "CREATE ROLE bench LOGIN PASSWORD 'a/b:c'; GRANT CREATE ON SCHEMA public TO bench")
+	exec(service, "SELECT pg_advisory_lock(42)")
 	address := url.URL{
 		Scheme: "postgres", User: url.UserPassword("bench", "a/b:c"), Host: server.Describe().Address,
 		Path: "/postgres", RawQuery: "sslmode=disable",
@@ -182,6 +188,77 @@ func usersPostgres(t *testing.T) usersServer {
 			})
 		},
 	}
+}
+
+// The table of --work transaction ends with its run, also after an interrupt. What a killed run leaves, clean removes,
+// and nothing else.
+func TestTheTableOfTransactionsEndsWithItsRun(t *testing.T) {
+	t.Parallel()
+	user := usersPostgres(t)
+	user.put("lockbench_a1b2c3d4")
+	relations := func() []string {
+		return slices.DeleteFunc(user.all(), func(line string) bool { return !strings.HasPrefix(line, "relation ") })
+	}
+	before := relations()
+	same := func(after string) {
+		t.Helper()
+		if found := differences(before, relations()); len(found) > 0 {
+			t.Errorf("after %s it is not what it was: %q", after, found)
+		}
+	}
+	flags := []string{"-u", user.url, "-s", "noop", "--work", "transaction", "-c", "4", "-w", "0s", "--no-baselines"}
+	amid := func() *process {
+		t.Helper()
+		p := start(t, "lockbench", append(flags, "-d", "40s")...)
+		p.await("[1/")
+		poll.Until(t, "the run has its table", func() bool { return count(relations(), " lockbench_") > 1 })
+		return p
+	}
+
+	file := filepath.Join(t.TempDir(), "out.json")
+	code, said, wrong := run(t,
+		append(flags, "-n", "400", "--row", "plain,version", "-o", "tables", "-o", "json="+file)...)
+	if code != command.ExitOK && code != command.ExitInvalid { // the machine may be too busy to measure on
+		t.Errorf("a run ended with %d:\n%s%s", code, said, wrong)
+	}
+	same("a run")
+	for form, want := range map[string]string{
+		"table":    "noop row=plain: lost [0-9]+ updates of the row that it protects",
+		"html":     "lost [0-9]+ updates of the row that it protects",
+		"markdown": "updates lost",
+	} {
+		if _, said, _ := run(t, "report", file, "-o", form); !regexp.MustCompile(want).MatchString(said) {
+			t.Errorf("as %s it is\n%s", form, said)
+		}
+	}
+	text, err := os.ReadFile(file)
+	if err != nil || !strings.Contains(string(text), `"lost_updates": 0,`) ||
+		!regexp.MustCompile(`"lost_updates": [1-9]`).Match(text) {
+		t.Errorf("as JSON it is %v\n%s", err, text)
+	}
+
+	interrupted := amid()
+	interrupted.signal(syscall.SIGINT)
+	if code := interrupted.code(); code != "105" {
+		t.Errorf("a run that was interrupted ended with %s:\n%s", code, &interrupted.said)
+	}
+	same("an interrupt")
+
+	killed := amid()
+	if code, said, wrong := run(t, "clean", "-u", user.url); code != command.ExitOK ||
+		strings.Contains(said+wrong, "of dead runs") {
+		t.Errorf("clean beside a run ended with %d: %s%s", code, said, wrong)
+	}
+	killed.signal(os.Kill)
+	killed.code()
+	poll.Until(t, "the sessions of the killed run end", func() bool {
+		return count(user.all(), "session lockbench:") == 0
+	})
+	if code, said, wrong := run(t, "clean", "-u", user.url); code != command.ExitOK ||
+		!strings.Contains(said+wrong, "removed 1 table of dead runs") {
+		t.Errorf("clean after a killed run ended with %d: %s%s", code, said, wrong)
+	}
+	same("clean")
 }
 
 // usersZooKeeper has one look at the whole tree, of which a part is given to lockbench.
