@@ -144,7 +144,7 @@ func TestWhatADriverCannotDoIsNotChargedToItsLock(t *testing.T) {
 		"it does not know acquire": {
 			[]string{calls, `("run",)`},
 			locktest.NotTried,
-			"this driver does not answer acquire: it answers acquire with neither a lease nor an error",
+			"this driver does not answer acquire: its response to acquire has neither a lease nor an error",
 		},
 		"it refuses acquire": {
 			[]string{`        lock, limit = Lock(), now()`, `        raise OSError("no single calls")

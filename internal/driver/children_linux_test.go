@@ -11,7 +11,7 @@ import (
 	"github.com/lockbench/lockbench/internal/testkit/poll"
 )
 
-// with returns the processes with an argument.
+// with returns the IDs of the processes that have an argument.
 func with(argument string) (pids []string) {
 	all, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, file := range all {
@@ -22,7 +22,7 @@ func with(argument string) (pids []string) {
 	return pids
 }
 
-// What a driver starts ends with it, wherever it has gone.
+// Descendants of a driver end with it, even in another session or after the end of their parent.
 func TestChildrenOfADriverAreKilled(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ starts, argument string }{
@@ -55,7 +55,7 @@ func TestChildrenOfADriverAreKilled(t *testing.T) {
 	}
 }
 
-// A driver ends with a lockbench that is killed.
+// If lockbench is killed, its driver ends too.
 func TestADriverEndsWithLockbench(t *testing.T) {
 	t.Parallel()
 	lockbench := exec.Command(os.Args[0])
@@ -71,7 +71,7 @@ func TestADriverEndsWithLockbench(t *testing.T) {
 	poll.Until(t, "the driver has ended", func() bool { return len(with("1000.875")) == 0 })
 }
 
-// A driver gets no secret of lockbench's environment.
+// A driver gets only the documented variables of lockbench's environment, since others may be secrets.
 func TestADriverGetsFewVariables(t *testing.T) {
 	wanted := []string{"LC_TIME", "JAVA_HOME", "NODE_PATH", "TZ"}
 	for _, name := range append([]string{

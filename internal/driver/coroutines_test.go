@@ -13,9 +13,9 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// The owner of an RLock is a thread. Coroutines that share one thread hold the lock together. On several threads the
-// release of a lease may come from another thread, which Redisson refuses. Clients that are threads of their own show
-// neither, and the suite finds the try-lock of coroutines broken by what the lock with threads claims.
+// The owner of an RLock is a thread. Coroutines on one thread therefore hold the lock at the same time. Coroutines on
+// several threads may release from a thread that is not the owner, which Redisson refuses. Clients with one thread each
+// have neither fault. If coroutines make the claims of the lock with threads, the suite finds their try-lock broken.
 func TestCoroutinesShareAnRLock(t *testing.T) {
 	const built, program = "../../drivers/redisson/target/driver-1.jar", "../../drivers/redisson/driver"
 	if _, err := os.Stat(built); err != nil {
@@ -26,14 +26,14 @@ func TestCoroutinesShareAnRLock(t *testing.T) {
 	w.Warmup, w.Duration = workloads.Duration(2*time.Second), workloads.Duration(2*time.Second)
 	for _, test := range []struct {
 		words    []string
-		together bool // two hold the lock at a time; on several threads that is chance
-		strange  bool // another thread releases it
+		together bool // several clients hold the lock at the same time; not checked if strange
+		strange  bool // releases come from a thread that is not the owner
 	}{
 		{[]string{"lock"}, false, false},
 		{[]string{"coroutines"}, true, false},
 		{[]string{"coroutines", "4"}, false, true},
 	} {
-		t.Run(strings.Join(test.words, " "), func(t *testing.T) { // one after another: all want the processor
+		t.Run(strings.Join(test.words, " "), func(t *testing.T) { // not in parallel, because each needs the processor
 			run := onRedis(t, "exec:redisson", append([]string{program}, test.words...), w)
 			s := run.Safety
 			if (s.MaxHolders > 1) != test.together && !test.strange || run.Speed.Acquisitions == 0 {

@@ -10,11 +10,11 @@ import (
 	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
-// mostConnections is as workloads.MaxPool.
+// mostConnections equals workloads.MaxPool, so a driver in Go has as many connections as a strategy of lockbench.
 const mostConnections = 64
 
-// dial opens clients of the servers of an open question as lockbench does: nothing is retried, and every connection is
-// one that lockbench expects.
+// dial opens a client for each server of the request open, with the options that lockbench's own clients have: no
+// retries, and no connections or commands that lockbench does not expect.
 func dial(q question) (nodes []goredis.Node, err error) {
 	for _, url := range q.Redis {
 		at, err := redis.ParseURL(url)
@@ -36,7 +36,7 @@ func dial(q question) (nodes []goredis.Node, err error) {
 	return nodes, nil
 }
 
-// secure adds what the question says of certificates.
+// secure adds the certificates of the request open to a TLS configuration.
 func (q question) secure(config *tls.Config) error {
 	config.InsecureSkipVerify = q.SkipVerify
 	if q.TLSCert != "" {

@@ -23,41 +23,42 @@ import (
 	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
-// Driver is a driver's process, which has the connections of one instance.
+// Driver is a running driver process. It opens the connections of one instance and runs the clients of that instance.
 type Driver struct {
 	process *process
 	config  goredis.Config
-	extends bool // leases
+	extends bool // the driver can extend leases
 	patience
 
-	asking  sync.Mutex // for writing, and next
-	next    int64
+	asking  sync.Mutex // guards writes to the driver's standard input, and next
+	next    int64      // ID of the last request
 	mu      sync.Mutex
-	pending map[int64]chan heard
-	watched map[int64]chan struct{} // by the question acquire; closed when the lease is lost
-	late    sync.WaitGroup          // waits that go on after the end of their contexts
-	broken  error                   // why no more answers will come
-	died    error                   // the same, unless Close was the reason
-	ended   chan struct{}           // closed when no more answers will come
+	pending map[int64]chan heard    // channels for the responses, by the ID of the request
+	watched map[int64]chan struct{} // by the ID of the request acquire; closed when the lease is lost
+	late    sync.WaitGroup          // calls of the library that continue after the end of their contexts
+	broken  error                   // why the driver will send no more responses
+	died    error                   // like broken, but nil if Close ended the driver
+	ended   chan struct{}           // closed when the driver will send no more responses
 	closed  bool
 }
 
-// patience is how long a driver may take.
+// patience has the time limits of a driver: start for a response to hello, clock and open, run between two reports of a
+// run, and stop until its last client has stopped.
 type patience struct{ start, run, stop time.Duration }
 
-// heard is an answer, with its arrival by CLOCK_MONOTONIC.
+// heard is a response and the time when lockbench read it, in ns of CLOCK_MONOTONIC.
 type heard struct {
 	answer
 	at int64
 }
 
-// Hello is the introduction of a driver, printable.
+// Hello is how a driver describes itself in its response to hello. Its texts are safe to print.
 type Hello struct {
 	Name, Version, Runtime string
 	Info                   strategies.Info
 }
 
-// launched starts a driver and has it introduce itself.
+// launched starts a driver, requests its Hello and checks its clock. If that fails, it ends the driver.
 func launched(ctx context.Context, command []string, p patience) (*Driver, Hello, error) {
 	process, err := start(command)
 	if err != nil {
@@ -84,11 +85,11 @@ func launched(ctx context.Context, command []string, p patience) (*Driver, Hello
 	return d, hello, nil
 }
 
-// unknown is the Info of a driver that has not introduced itself.
+// unknown returns the Info of a driver that has not yet sent its Hello.
 func unknown() strategies.Info {
 	return strategies.Info{
 		Name: "exec", Capacity: 1, Nodes: 1, BlackBox: true, Driver: true,
-		NoCluster: "a driver connects to single servers", Connects: ways(),
+		NoCluster: "a driver connects only to single servers", Connects: ways(),
 		Limits: []strategies.Limit{
 			{Check: "closed", Because: "a driver's process ends with its Locker"},
 			{Check: "connections", Because: "a driver does not declare its connections"},
@@ -96,10 +97,10 @@ func unknown() strategies.Info {
 	}
 }
 
-// ways are how a driver may connect other than by plain TCP.
+// ways returns the kinds of connections that a driver may support in addition to plain TCP.
 func ways() []string { return []string{"unix", "tls"} }
 
-// introduced reads the introduction of a driver.
+// introduced checks the response to hello and converts it to a Hello.
 func introduced(a answer) (Hello, error) {
 	if a.Protocol != Version {
 		return Hello{}, fmt.Errorf("it speaks version %d of the protocol, lockbench speaks version %d", a.Protocol, Version)
@@ -122,7 +123,8 @@ func introduced(a answer) (Hello, error) {
 		info.Nodes = *a.Nodes
 	}
 	if info.Capacity < 0 || info.Capacity > mostHolders || info.Nodes < 0 || info.Nodes > mostNames || a.MostRuns < 0 {
-		return h, errors.New("its capacity, nodes or max_instances are invalid")
+		return h, fmt.Errorf("its capacity %d, nodes %d or max_instances %d is out of range: capacity must be from 0 to %d, "+
+			"nodes from 0 to %d, and max_instances 0 or more", info.Capacity, info.Nodes, a.MostRuns, mostHolders, mostNames)
 	}
 	for _, claim := range a.Claims {
 		made, known := map[string]*bool{
@@ -139,7 +141,7 @@ func introduced(a answer) (Hello, error) {
 	}
 	for _, key := range append(a.Keys, a.Keeps...) {
 		if !strings.Contains(key, "{key}") || len(key) > longestText {
-			return h, fmt.Errorf("the name %s of its keys does not contain {key}", short(key))
+			return h, fmt.Errorf("its key name %s does not contain {key}, or is longer than %d bytes", short(key), longestText)
 		}
 	}
 	info.Keys, info.Persistent = a.Keys, a.Keeps
@@ -149,7 +151,7 @@ func introduced(a answer) (Hello, error) {
 	return h, nil
 }
 
-// short returns a text of a driver so that it can be printed.
+// short returns a driver's text in a form that is safe to print, cut to longestText bytes.
 func short(text string) string {
 	if len(text) > longestText {
 		text = text[:longestText] + "…"
@@ -157,7 +159,8 @@ func short(text string) string {
 	return untrusted.Printable(text)
 }
 
-// listen distributes the answers of the driver until it ends, or writes a line that is not an answer.
+// listen passes each response to the caller that waits for it. It returns when the driver ends or violates the
+// protocol.
 func (d *Driver) listen() {
 	err := d.hear(bufio.NewReaderSize(d.process.out, longestLine))
 	if errors.Is(err, io.EOF) {
@@ -198,23 +201,23 @@ func (d *Driver) hear(lines *bufio.Reader) error {
 		}
 		d.mu.Unlock()
 		if !asked {
-			return fmt.Errorf("it answers a question that was not asked, %d", h.ID)
+			return fmt.Errorf("its response has the id %d, which no open request has", h.ID)
 		}
 		select {
 		case to <- h:
 		case <-time.After(runPatience):
-			return errors.New("it answers a question more than once")
+			return fmt.Errorf("it sends more responses to the request %d than the protocol allows", h.ID)
 		}
 	}
 }
 
-// lose notes that the driver reported the loss of a lease.
+// lose closes the Lost channel of the lease that the request acquire obtained.
 func (d *Driver) lose(acquire int64) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	lost, watched := d.watched[acquire]
 	if !watched {
-		return fmt.Errorf("it reports the loss of a lease that it does not watch, %d", acquire)
+		return fmt.Errorf("it reports that the lease of the request %d is lost, but did not declare it as watched", acquire)
 	}
 	select {
 	case <-lost: // the driver repeats the report
@@ -224,7 +227,7 @@ func (d *Driver) lose(acquire int64) error {
 	return nil
 }
 
-// give asks a question. It returns the channel of the answers, and a function that ends the interest in them.
+// give sends a request. It returns its ID, the channel of its responses, and a function that unregisters that channel.
 func (d *Driver) give(q question) (answers <-chan heard, forget func(), id int64, err error) {
 	d.asking.Lock()
 	defer d.asking.Unlock()
@@ -244,7 +247,7 @@ func (d *Driver) give(q question) (answers <-chan heard, forget func(), id int64
 		case <-d.ended:
 			err = d.reason()
 		case <-time.After(d.patience.run):
-			err = errors.New("it does not read its questions")
+			err = errors.New("it does not read its standard input")
 		}
 		return nil, nil, 0, err
 	}
@@ -255,14 +258,14 @@ func (d *Driver) give(q question) (answers <-chan heard, forget func(), id int64
 	}, q.ID, nil
 }
 
-// reason returns why no more answers will come.
+// reason returns why the driver will send no more responses; nil if it still can.
 func (d *Driver) reason() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.broken
 }
 
-// fail ends the driver, and returns the reason, or an earlier one.
+// fail kills the driver and returns err, or the reason of an earlier failure.
 func (d *Driver) fail(err error) error {
 	d.mu.Lock()
 	if d.broken == nil && !d.closed {
@@ -275,14 +278,15 @@ func (d *Driver) fail(err error) error {
 	return err
 }
 
-// Died returns why the process ended, or had to be ended, before Close; nil if it did not.
+// Died returns why the process ended or was killed before Close; nil if it was not.
 func (d *Driver) Died() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.died
 }
 
-// ask asks a question with a single answer, and waits for it.
+// ask sends a request that has a single response, and waits for that response. If none arrives in time, it kills the
+// driver.
 func (d *Driver) ask(ctx context.Context, within time.Duration, q question) (heard, error) {
 	answers, forget, _, err := d.give(q)
 	if err != nil {
@@ -298,17 +302,17 @@ func (d *Driver) ask(ctx context.Context, within time.Duration, q question) (hea
 	case <-d.ended:
 		return heard{}, d.reason()
 	case <-time.After(within):
-		return heard{}, d.fail(fmt.Errorf("it did not answer the question %s within %v", q.Do, within))
+		return heard{}, d.fail(fmt.Errorf("it did not respond to the request %s within %v", q.Do, within))
 	case <-ctx.Done():
 		return heard{}, d.fail(context.Cause(ctx))
 	}
 }
 
-// grain is how coarse a driver's times may be: some languages have them as floating point numbers.
+// grain is the largest rounding error of a driver's times in ns. Some languages store times as floating point numbers.
 const grain = int64(time.Microsecond)
 
-// checkClock returns an error if the driver's clock is not CLOCK_MONOTONIC: its reading must lie between the question
-// and the answer.
+// checkClock returns an error if the driver's clock is not CLOCK_MONOTONIC: its reading must lie between the request
+// and the response.
 func (d *Driver) checkClock(ctx context.Context) error {
 	asked := monotonic()
 	h, err := d.ask(ctx, d.patience.start, question{Do: "clock"})
@@ -321,7 +325,7 @@ func (d *Driver) checkClock(ctx context.Context) error {
 	return nil
 }
 
-// refusal is a store.ErrConfig: a driver cannot work as it is.
+// refusal marks an error as a store.ErrConfig: the driver cannot work with this configuration.
 type refusal struct{ error }
 
 func (refusal) Is(target error) bool { return target == store.ErrConfig }
@@ -335,7 +339,7 @@ func (d *Driver) Prepare(ctx context.Context, _ []string) error {
 	for _, node := range d.config.Nodes {
 		at, single := node.Reach()
 		if !single {
-			return refusal{errors.New("a driver connects to single servers")}
+			return refusal{errors.New("a driver connects only to single servers")}
 		}
 		q.Redis = append(q.Redis, at.URL)
 		q.ClientName, q.SkipVerify = at.ClientName, at.SkipVerify
@@ -351,7 +355,7 @@ func (d *Driver) Prepare(ctx context.Context, _ []string) error {
 	return nil
 }
 
-// absolute returns the path of a file, which has been read, for a program that may change its directory.
+// absolute returns the absolute path of a file, because a driver may run in another directory. It keeps "".
 func absolute(file string) string {
 	if path, err := filepath.Abs(file); err == nil && file != "" {
 		return path
@@ -359,11 +363,12 @@ func absolute(file string) string {
 	return file
 }
 
-// CPU returns the CPU time of the process so far in seconds; nil if not known.
+// CPU returns the CPU time that the driver's process has used, in seconds; nil if it is not known.
 func (d *Driver) CPU() *float64 { return d.process.cpu() }
 
-// Close ends the driver. It waits a moment for waits that go on, which may be granted the lock, and for a driver that
-// closes its connections, and kills it then.
+// Close ends the driver. First it waits up to closePatience for calls that continue after the end of their contexts,
+// because they may still obtain a lock that must be released. Then it waits as long for the driver to exit by itself,
+// and kills it if it does not.
 func (d *Driver) Close() error {
 	d.mu.Lock()
 	closed := d.closed

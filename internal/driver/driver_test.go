@@ -27,10 +27,10 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// faulty in the environment makes this program a driver with that fault.
+// faulty is an environment variable. If it is set, this test program acts as a driver with the fault that it names.
 const faulty = "LOCKBENCH_TEST_DRIVER"
 
-// lasting is a driver that does nothing, for long.
+// lasting is the command of a driver that never responds.
 const lasting = "exec sleep 1000.875"
 
 func TestMain(m *testing.M) {
@@ -45,7 +45,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// serveWith is a driver of local, or of the lock noop, with a fault in what it writes.
+// serveWith acts as a driver of the lock local, noop or semaphore whose output or lock has a fault.
 func serveWith(fault string) {
 	strategy := baselines.Local()
 	if fault == "double grants" {
@@ -70,7 +70,7 @@ func serveWith(fault string) {
 	}
 }
 
-// pervert writes what a driver says to standard output, with a fault.
+// pervert copies a driver's responses to standard output and adds a fault to them.
 func pervert(from io.Reader, fault string) {
 	lines := json.NewDecoder(from)
 	reports := 0
@@ -132,7 +132,8 @@ func pervert(from io.Reader, fault string) {
 	}
 }
 
-// odd is a lock whose leases report more, or do not end a release with its context.
+// odd is a lock that ignores its timeout, or whose leases report their loss and their end, or whose releases ignore
+// their contexts.
 type odd struct {
 	strategies.Locker
 	kind string
@@ -170,7 +171,7 @@ func (l stubborn) Release(ctx context.Context) error {
 	return l.Lease.Release(context.WithoutCancel(ctx))
 }
 
-// opened returns a driver for single calls.
+// opened returns a prepared driver with the given fault, for calls outside a run.
 func opened(t *testing.T, kind string) strategies.Locker {
 	t.Helper()
 	v, err := withFault(t, kind)
@@ -188,8 +189,8 @@ func opened(t *testing.T, kind string) strategies.Locker {
 	return locker
 }
 
-// A release whose context ends does not end the driver. The next one waits for it if the library cannot end it: asked
-// again, the library would report that the lock is free.
+// A release whose context ends does not end the driver. If the library cannot cancel that release, the next Release
+// waits for it: a second call of the library would return an error, because the lock is free by then.
 func TestAReleaseThatCannotBeEndedIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	locker := opened(t, "stubborn")
@@ -210,7 +211,7 @@ func TestAReleaseThatCannotBeEndedIsWaitedFor(t *testing.T) {
 	}
 }
 
-// A library that ignores its timeout is not covered up: the wait lasts as long as the library's.
+// If a library ignores its timeout, Acquire must not hide that by returning earlier than the library.
 func TestAWaitLastsAsLongAsItsLibrarys(t *testing.T) {
 	t.Parallel()
 	locker := opened(t, "ignores its timeout")
@@ -277,10 +278,10 @@ func TestADriverOfACheckIsKilledWithItsContext(t *testing.T) {
 	}
 }
 
-// hasty are the limits for drivers of tests.
+// hasty has the time limits of drivers in tests.
 var hasty = patience{start: 20 * time.Second, run: time.Second, stop: 2 * time.Second}
 
-// started says which processes of this program a job started, by their environment.
+// started returns the process IDs of the drivers with a fault, which it finds by their environment.
 func started(t *testing.T, mark string) (pids []string) {
 	t.Helper()
 	all, _ := filepath.Glob("/proc/[0-9]*/environ")
@@ -292,7 +293,7 @@ func started(t *testing.T, mark string) (pids []string) {
 	return pids
 }
 
-// withFault returns a driver that is this program.
+// withFault returns the strategy of a driver that is this test program with a fault.
 func withFault(t *testing.T, fault string) (strategies.Variant, error) {
 	t.Helper()
 	env, err := exec.LookPath("env")
@@ -307,7 +308,7 @@ func withFault(t *testing.T, fault string) (strategies.Variant, error) {
 	return variant("exec:"+fault, words, hello, hasty), d.Close()
 }
 
-// small is a workload for a driver's test.
+// small returns a short workload with 4 clients.
 func small() workloads.Spec {
 	w := workloads.Default()
 	w.Clients, w.Instances, w.Hold = 4, 1, workloads.Fixed(time.Millisecond)
@@ -371,13 +372,13 @@ func TestAuditFindsDoubleGrants(t *testing.T) {
 	}
 }
 
-// A driver with a fault ends its run, which keeps what was said before, and no process of it is left.
+// A driver with a fault ends its run. The run keeps the cycles reported before the fault, and no process is left.
 func TestFaultyDriversEndTheirRuns(t *testing.T) {
 	t.Parallel()
 	for fault, want := range map[string]string{
 		"garbage":      `it writes a line that is not a message of the protocol: Traceback \x1b[2J(most recent call last)`,
 		"long line":    "it writes a line of more than 1048576 bytes",
-		"silence":      "it stopped answering: it has not reported on its clients for 1s",
+		"silence":      "it has sent no report on its clients for 1s",
 		"ends":         `it ended (exit status 3): OutOfMemoryError \x1b[2J`,
 		"killed":       "it ended (signal: killed)",
 		"stranger":     "its report on client 1000 is impossible: the driver does not run this client",
@@ -387,8 +388,8 @@ func TestFaultyDriversEndTheirRuns(t *testing.T) {
 		"future":       "in the future",
 		"neither":      "the cycle has neither a lease nor an error",
 		"other clock":  "the end of the lease's validity is not a time of CLOCK_MONOTONIC",
-		"half a lease": "it reports a lease incompletely",
-		"other answer": "it answers a question that was not asked, 1000",
+		"half a lease": "a cycle with a lease needs both granted and released",
+		"other answer": "its response has the id 1000, which no open request has",
 		"clock jumps":  "it differs by at least 59m59.", // an hour, less the time of the question
 	} {
 		t.Run(fault, func(t *testing.T) {
@@ -439,7 +440,7 @@ func TestFaultyDriversAreRefused(t *testing.T) {
 	}
 }
 
-// TestTheExample measures the driver that docs/DRIVERS.md gives as an example.
+// TestTheExample measures the example driver of docs/DRIVERS.md.
 func TestTheExample(t *testing.T) {
 	t.Parallel()
 	python, err := exec.LookPath("python3")
@@ -468,7 +469,7 @@ func TestTheExample(t *testing.T) {
 	}
 }
 
-// onRedis measures a driver on a Redis.
+// onRedis measures the driver of a command on a new Redis server.
 func onRedis(t *testing.T, name string, words []string, w workloads.Spec) *results.Run {
 	t.Helper()
 	hello, err := Greet(t.Context(), words)
@@ -478,7 +479,7 @@ func onRedis(t *testing.T, name string, words []string, w workloads.Spec) *resul
 	return measured(t, variant(name, words, hello, usual), w)
 }
 
-// measured runs a strategy on a Redis.
+// measured measures a strategy on a new Redis server.
 func measured(t *testing.T, v strategies.Variant, w workloads.Spec) *results.Run {
 	t.Helper()
 	ctx, id := t.Context(), store.NewRunID()

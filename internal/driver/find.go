@@ -18,42 +18,43 @@ import (
 	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
-// Prefix begins the name of a strategy that is a driver: exec:NAME or exec:COMMAND.
+// Prefix is the beginning of the name of each strategy that a driver implements: exec:NAME or exec:COMMAND.
 const Prefix = "exec:"
 
-// PathVariable is the environment variable with the directories in which drivers are looked for, before those of the
+// PathVariable is the environment variable with the directories that lockbench searches for drivers before those of the
 // installation.
 const PathVariable = "LOCKBENCH_DRIVERS"
 
-// begins matches what begins a driver in a list.
+// begins matches the beginning of a driver in a list: exec: after a comma, a plus sign or at the start.
 var begins = regexp.MustCompile(`(^|[,+])[\s\v\x{85}\pZ]*` + Prefix)
 
-// Finder returns the strategy of a driver's command.
+// Finder converts a driver's command to a strategy.
 type Finder func(command string) (strategies.Variant, error)
 
-// Asked returns a Finder that starts each driver to ask what it claims.
+// Asked returns a Finder that starts each driver and requests its claims.
 func Asked(ctx context.Context) Finder {
 	return func(command string) (strategies.Variant, error) { return Lookup(ctx, command) }
 }
 
-// Unasked is a Finder that starts no driver, so the strategy has only a name.
+// Unasked is a Finder that starts no driver. It knows only the name of the strategy and assumes its claims.
 func Unasked(command string) (strategies.Variant, error) {
 	words, err := resolve(command)
 	if err != nil {
 		return strategies.Variant{}, fmt.Errorf("%s: %w", named(command), err)
 	}
 	info := unknown()
-	info.Claims.Exclusion, info.Claims.Recovery, info.Claims.Fencing = true, true, true // no plan leaves it out unasked
+	info.Claims.Exclusion, info.Claims.Recovery, info.Claims.Fencing = true, true, true // or a plan omits the driver
 	return variant(named(command), words, Hello{Info: info}, usual), nil
 }
 
-// Refused is a Finder for lists that must name no driver, such as those of other people's files.
+// Refused is a Finder that returns an error for each driver. It is for lists from files, which another author may have
+// written.
 func Refused(command string) (strategies.Variant, error) {
 	return strategies.Variant{}, fmt.Errorf("%s starts a program, which only the command line may request", named(command))
 }
 
-// Parse returns the strategies of lists such as pubsub,exec:redis-py,fair+exec:./mine --fast: what follows exec: up to
-// the next ",exec:" or "+exec:" is one command, which find makes a strategy.
+// Parse returns the strategies of lists such as pubsub,exec:redis-py,fair+exec:./mine --fast. A command is the text
+// between exec: and the next ",exec:" or "+exec:"; find converts it to a strategy.
 func Parse(find Finder, lists ...string) ([]strategies.Variant, error) {
 	var texts, commands []string
 	for _, list := range lists {
@@ -77,7 +78,8 @@ func Parse(find Finder, lists ...string) ([]strategies.Variant, error) {
 		})
 }
 
-// Cut divides a list of strategies before its first driver, whose command ends where the next driver begins.
+// Cut splits a list of strategies at its first driver. rest begins with the separator before that driver, and is "" if
+// the list has no driver.
 func Cut(list string) (before, rest string) {
 	if place := begins.FindStringIndex(list); place != nil {
 		return list[:place[0]], list[place[0]:]
@@ -85,7 +87,8 @@ func Cut(list string) (before, rest string) {
 	return list, ""
 }
 
-// numbered puts the numbers of the drivers, from first on, in the place of their commands.
+// numbered replaces the commands of the drivers with their numbers, which start at first, and returns the commands. The
+// parser of strategies cannot read a command, since it may contain commas and plus signs.
 func numbered(list string, first int) (text string, commands []string) {
 	places := begins.FindAllStringIndex(list, -1)
 	if len(places) == 0 {
@@ -103,7 +106,7 @@ func numbered(list string, first int) (text string, commands []string) {
 	return text, commands
 }
 
-// Lookup returns a driver as a strategy. It starts the driver, to ask what it claims.
+// Lookup returns the strategy of a driver's command. It starts the driver once, to request its claims.
 func Lookup(ctx context.Context, command string) (strategies.Variant, error) {
 	words, err := resolve(command)
 	name := named(command)
@@ -117,13 +120,13 @@ func Lookup(ctx context.Context, command string) (strategies.Variant, error) {
 	return variant(name, words, hello, usual), nil
 }
 
-// named returns the name of a strategy that is a driver.
+// named returns the strategy name of a driver's command.
 func named(command string) string { return Prefix + strings.Join(strings.Fields(command), " ") }
 
-// usual is how long a driver may take.
+// usual has the time limits of drivers outside tests.
 var usual = patience{startPatience, runPatience, stopPatience}
 
-// variant returns a driver's strategy.
+// variant returns the strategy of a driver. Each Open of it starts a process.
 func variant(name string, words []string, hello Hello, p patience) strategies.Variant {
 	v := strategies.Unlisted(hello.Info, func(c goredis.Config) (*Driver, error) {
 		d, _, err := launched(context.Background(), words, p)
@@ -137,7 +140,7 @@ func variant(name string, words []string, hello Hello, p patience) strategies.Va
 	return v
 }
 
-// Greet starts a driver, and returns its introduction.
+// Greet starts a driver, requests its Hello and ends it.
 func Greet(ctx context.Context, words []string) (Hello, error) {
 	d, hello, err := launched(ctx, words, usual)
 	if err != nil {
@@ -146,7 +149,8 @@ func Greet(ctx context.Context, words []string) (Hello, error) {
 	return hello, d.Close()
 }
 
-// Infos returns the Infos of all drivers that work here, and the errors of the others.
+// Infos starts each driver on the path and returns the Infos of those that respond, and the joined errors of the
+// others.
 func Infos(ctx context.Context) (infos []strategies.Info, silent error) {
 	var mu sync.Mutex
 	var asking sync.WaitGroup
@@ -187,17 +191,17 @@ func resolve(command string) ([]string, error) {
 			return nil, fmt.Errorf("not installed: lockbench drivers install %s", language)
 		}
 	}
-	places := "lockbench's own folder drivers"
+	places := "lockbench's directory drivers"
 	if named := os.Getenv(PathVariable); named != "" {
 		places = named + " or " + places
 	}
-	return nil, fmt.Errorf("there is no driver %q in %s (lockbench drivers lists them; ./%s is a command)",
-		words[0], places, words[0])
+	return nil, fmt.Errorf("there is no driver %q in %s; lockbench drivers lists the drivers, and exec:./%s runs a "+
+		"program of the current directory", words[0], places, words[0])
 }
 
-// path returns the directories with drivers: those that the user names, those of the program (drivers in its directory
-// or next to that, as in a repository with bin/lockbench), and the one of lockbench drivers install. The current directory
-// is not among them, because it may belong to another user.
+// path returns the directories with drivers, in this order: those of PathVariable, drivers in lockbench's own directory
+// and next to it (as in a repository with bin/lockbench), and the one of lockbench drivers install. The current
+// directory is not among them, because it may belong to another user.
 func path() []string {
 	dirs := filepath.SplitList(os.Getenv(PathVariable))
 	if program, err := os.Executable(); err == nil {
@@ -227,13 +231,14 @@ func InstallDirectory() (string, error) {
 	return filepath.Join(data, "lockbench", "drivers"), nil
 }
 
-// All returns the paths of all drivers by name: what can be executed in a directory of the path, NAME, or NAME/driver.
+// All returns the absolute paths of all drivers by name. A driver is an executable file NAME or NAME/driver in a
+// directory of path.
 func All() map[string]string {
 	all, _ := search()
 	return all
 }
 
-// search returns the drivers by name, and why some are not used: another user could have put or changed them.
+// search returns the drivers by name, and the reasons against drivers that another user could have created or changed.
 func search() (all map[string]string, refused map[string]error) {
 	all, refused = map[string]string{}, map[string]error{}
 	for _, dir := range slices.Backward(path()) {

@@ -11,7 +11,7 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// Acquire has the driver take the lock once, outside a run.
+// Acquire makes the driver acquire the lock once, outside a run.
 func (d *Driver) Acquire(ctx context.Context, key string) (strategies.Lease, error) {
 	q := question{Do: "acquire", Key: &key}
 	if deadline, ok := ctx.Deadline(); ok {
@@ -20,7 +20,7 @@ func (d *Driver) Acquire(ctx context.Context, key string) (strategies.Lease, err
 	return d.acquire(ctx, q)
 }
 
-// TryAcquire has it try once.
+// TryAcquire makes the driver try once, without waiting.
 func (d *Driver) TryAcquire(ctx context.Context, key string) (strategies.Lease, error) {
 	return d.acquire(ctx, question{Do: "acquire", Key: &key, Timeout: new(int64)})
 }
@@ -41,17 +41,17 @@ func (d *Driver) acquire(ctx context.Context, q question) (strategies.Lease, err
 			ctx := context.WithoutCancel(ctx)
 			h, _, err := c.wait(ctx, false)
 			if late, err := d.acquired(ctx, q, h, err); err == nil {
-				_ = late.Release(ctx) // it ends with its TTL otherwise
+				_ = late.Release(ctx) // if that fails, the lease ends by its TTL
 			}
 		})
 	}
 	return nil, strategies.WaitEnded(ctx)
 }
 
-// errNoLease is an answer to acquire, as of a driver that does not know the question.
-var errNoLease = errors.New("it answers acquire with neither a lease nor an error")
+// errNoLease reports an empty response to acquire, which a driver may send that does not implement that request.
+var errNoLease = errors.New("its response to acquire has neither a lease nor an error")
 
-// acquired returns what an answer says of a lock that was asked for.
+// acquired converts a response to acquire to a lease or an error.
 func (d *Driver) acquired(ctx context.Context, q question, h heard, err error) (strategies.Lease, error) {
 	ended := strategies.WaitEnded(ctx)
 	switch {
@@ -64,7 +64,7 @@ func (d *Driver) acquired(ctx context.Context, q question, h heard, err error) (
 		return nil, ended
 	case h.Error != string(engine.CycleTimedOut):
 		return nil, errors.New(short(h.Error))
-	case q.Timeout != nil && *q.Timeout > 0: // its clock was a little faster
+	case q.Timeout != nil && *q.Timeout > 0: // the driver's timeout ended just before the deadline of ctx
 		return nil, context.DeadlineExceeded
 	default:
 		return nil, strategies.ErrHeld
@@ -90,7 +90,7 @@ func (d *Driver) acquired(ctx context.Context, q question, h heard, err error) (
 	return held, nil
 }
 
-// call is one of the library's calls that is not over.
+// call is a call of the driver's library that has not returned yet.
 type call struct {
 	driver  *Driver
 	answers <-chan heard
@@ -98,14 +98,14 @@ type call struct {
 	id      int64
 }
 
-// begin has the driver call the library.
+// begin sends the request that makes the driver call its library.
 func (d *Driver) begin(q question) (*call, error) {
 	answers, forget, id, err := d.give(q)
 	return &call{d, answers, forget, id}, err
 }
 
-// wait waits for the answer. When ctx has ended it has the driver end the call, and over is false if the library goes
-// on all the same. A call with a timeout is to end by itself at its deadline, and gets longer for it.
+// wait waits for the response. When ctx has ended, it sends cancel, and over is false if the call still continues after
+// cancelPatience. A call with a timeout must end by itself at the deadline of ctx, so wait first gives it overtime.
 func (c *call) wait(ctx context.Context, timeout bool) (h heard, over bool, err error) {
 	hear := func(until <-chan struct{}) bool {
 		select {
@@ -135,17 +135,17 @@ func (c *call) wait(ctx context.Context, timeout bool) (h heard, over bool, err 
 	return h, over, err
 }
 
-// lease is held in the driver's process.
+// lease is a lease that the driver's process holds.
 type lease struct {
 	driver *Driver
 	id     int64
 
 	mu    sync.Mutex
-	going map[string]*call // that did not end with their contexts
+	going map[string]*call // calls that continue after the end of their contexts, by the name of the request
 	until time.Time
 }
 
-// Release waits for an earlier release that could not be ended, if there is one.
+// Release releases the lock. If an earlier Release did not end with its context, it waits for that one instead.
 func (l *lease) Release(ctx context.Context) error { return l.do(ctx, question{Do: "release"}) }
 
 func (l *lease) do(ctx context.Context, q question) error {
@@ -180,7 +180,7 @@ func (l *lease) do(ctx context.Context, q question) error {
 	return nil
 }
 
-// note records the end of the lease's validity that the driver reported.
+// note stores the end of the lease's validity, if the response has it.
 func (l *lease) note(h heard) {
 	if h.Until == nil {
 		return
@@ -192,7 +192,7 @@ func (l *lease) note(h heard) {
 
 type extendedLease struct{ *lease }
 
-// Extend makes it valid for ttl from now on.
+// Extend makes the lease valid for ttl from now on.
 func (l extendedLease) Extend(ctx context.Context, ttl time.Duration) error {
 	return l.do(ctx, question{Do: "extend", TTL: ttl.Milliseconds()})
 }

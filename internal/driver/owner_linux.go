@@ -8,9 +8,9 @@ import (
 	"syscall"
 )
 
-// onlyOurs returns nil if only root and this user can have put a program there, and can change it: they own the file
-// and each directory above it, and others may write to none. Links are followed. Others may write to a sticky directory
-// such as /tmp, in which they can rename nothing of ours.
+// onlyOurs returns nil if only root and this user could have created or changed a program: they own the file and each
+// directory above it, and no other user may write to any of these. It follows links. Other users may write to a sticky
+// directory such as /tmp, because they cannot rename this user's entries there.
 func onlyOurs(file string) error {
 	real, err := filepath.EvalSymlinks(file)
 	if err != nil {
@@ -22,7 +22,7 @@ func onlyOurs(file string) error {
 			return fmt.Errorf("read the owner of the driver %s: %w", file, err)
 		}
 		if why := changeable(about); why != "" {
-			return fmt.Errorf("the driver %s is not started, because %s %s: chown and chmod it, or name its path after %s",
+			return fmt.Errorf("lockbench does not start the driver %s, because %s %s: use chown or chmod, or %sPATH",
 				file, path, why, Prefix)
 		}
 		if path == filepath.Dir(path) {
@@ -43,7 +43,7 @@ func changeable(about fs.FileInfo) string {
 		return ""
 	case about.Mode().Perm()&0o002 != 0:
 		return "can be written by every user"
-	case about.Mode().Perm()&0o020 != 0 && owner.Gid != owner.Uid: // else it is the user's own group, of which no other is
+	case about.Mode().Perm()&0o020 != 0 && owner.Gid != owner.Uid: // a group with the user's number has no other members
 		return fmt.Sprintf("can be written by group %d", owner.Gid)
 	}
 	return ""

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A driver that another user could have put or changed is not started, and its error returns why.
+// lockbench does not start a driver that another user could have created or changed. The error names the reason.
 func TestDriversOfOthersAreNotStarted(t *testing.T) {
 	const stranger = 54321
 	for _, test := range []struct {
@@ -81,7 +81,7 @@ func TestDriversOfOthersAreNotStarted(t *testing.T) {
 	}
 }
 
-// owned changes the owner of a file, which takes root.
+// owned changes the owner of a file. It skips the test if only root can do that.
 func owned(t *testing.T, file string, user, group int) error {
 	t.Helper()
 	if os.Geteuid() != 0 && (user != os.Geteuid() || group != os.Getegid()) {

@@ -20,17 +20,17 @@ func monotonic() int64 {
 	return now.Nano()
 }
 
-// process is a program with pipes to its standard input and output, in a process group of its own.
+// process is a program in a separate process group, with pipes to its standard input and output.
 type process struct {
 	cmd    *exec.Cmd
-	in     *os.File // to write to
-	out    *os.File // to read from
-	log    tail     // the end of its standard error
+	in     *os.File // the write end of its standard input
+	out    *os.File // the read end of its standard output
+	log    tail     // the last bytes of its standard error
 	exited chan struct{}
 }
 
-// start starts a program with a few of this process's variables. The kernel kills the program when this process ends.
-// At the end of the program, its descendants are killed, too.
+// start starts a program with the environment that environment returns. The kernel kills the program when this process
+// ends. When the program ends, start's goroutine kills its descendants.
 func start(words []string) (*process, error) {
 	p := &process{cmd: exec.Command(words[0], words[1:]...), exited: make(chan struct{})}
 	stdin, in, err := os.Pipe()
@@ -49,7 +49,7 @@ func start(words []string) (*process, error) {
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	started := make(chan error)
 	go func() { // ends with the program, which kill ends
-		runtime.LockOSThread() // the parent, for Pdeathsig, is this thread
+		runtime.LockOSThread() // for Pdeathsig, the parent is the thread that starts the program
 		defer runtime.UnlockOSThread()
 		defer close(p.exited)
 		err := p.cmd.Start()
@@ -61,7 +61,7 @@ func start(words []string) (*process, error) {
 		var info unix.Siginfo
 		for unix.Waitid(unix.P_PID, p.cmd.Process.Pid, &info, unix.WEXITED|unix.WNOWAIT, nil) == unix.EINTR {
 		}
-		p.kill() // before it is waited for: until then its process group's ID is no other's
+		p.kill() // before Wait, because after it another process group may get this ID
 		killMarked(mark)
 		_ = p.cmd.Wait()
 	}()
@@ -79,7 +79,8 @@ func (p *process) kill() {
 	}
 }
 
-// end kills the program unless it ends by itself in time, and waits for its end.
+// end closes the program's standard input, kills the program if it has not exited after patience, and waits for its
+// exit.
 func (p *process) end(patience time.Duration) {
 	_ = p.in.Close()
 	select {
@@ -91,7 +92,7 @@ func (p *process) end(patience time.Duration) {
 	_ = p.out.Close()
 }
 
-// pid returns its process ID; 0 once it has ended, when the ID may be another process's.
+// pid returns the process ID; 0 once the program has ended, because another process may have the ID by then.
 func (p *process) pid() int {
 	select {
 	case <-p.exited:
@@ -101,9 +102,10 @@ func (p *process) pid() int {
 	}
 }
 
-// cpu returns the CPU time of all its threads so far in seconds, without its children's; nil if not known.
+// cpu returns the CPU time that all threads of the program have used, without its children, in seconds; nil if it is
+// not known.
 func (p *process) cpu() *float64 {
-	const scheduled = 2 // clock_getcpuclockid(3): a process's clock is its ID, inverted, and the kind of the clock
+	const scheduled = 2 // clock_getcpuclockid(3): a clock's ID is the inverted process ID and the kind of clock
 	var used unix.Timespec
 	if pid := p.pid(); pid == 0 || unix.ClockGettime(int32(^pid<<3|scheduled), &used) != nil {
 		return nil
@@ -111,7 +113,7 @@ func (p *process) cpu() *float64 {
 	return new(float64(used.Nano()) / 1e9)
 }
 
-// ending returns how it ended, or ends it, if it only closed its standard output.
+// ending returns how the program ended. If the program has only closed its standard output, it kills it first.
 func (p *process) ending() string {
 	select {
 	case <-p.exited:
@@ -122,13 +124,13 @@ func (p *process) ending() string {
 	return fmt.Sprintf("it ended (%v)", p.cmd.ProcessState)
 }
 
-// tail keeps the end of what is written to it.
+// tail is an io.Writer that keeps the last longestTail bytes.
 type tail struct {
 	mu   sync.Mutex
 	text []byte
 }
 
-// longestTail is how much it keeps.
+// longestTail is the number of bytes that a tail keeps.
 const longestTail = 4 << 10
 
 func (t *tail) Write(text []byte) (int, error) {

@@ -10,8 +10,8 @@ import (
 
 func monotonic() int64 { return 0 }
 
-// process cannot be started on this system: how to kill it with its children, and whether its clock is lockbench's,
-// is only known for Linux.
+// process cannot be started on this system. Only on Linux does lockbench know how to kill a driver with its children,
+// and that all languages use the clock that lockbench uses.
 type process struct {
 	in, out *os.File
 	log     tail

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// Version is the protocol's. Both sides ignore fields that they do not know.
+// Version is the version of the protocol. Both sides ignore fields that they do not know.
 const Version = 1
 
-// question is a line from lockbench. Its fields depend on Do.
+// question is a request: one line from lockbench. Its fields depend on Do.
 type question struct {
 	ID int64  `json:"id"`
 	Do string `json:"do"` // hello, clock, open, run, stop, acquire, cancel, extend, release, close
@@ -22,10 +22,10 @@ type question struct {
 	SkipVerify bool     `json:"tls_skip_verify,omitempty"`
 	ClientName string   `json:"client_name,omitempty"`
 	Prefix     string   `json:"prefix,omitempty"`
-	Callers    int      `json:"callers,omitempty"` // clients at a time
+	Callers    int      `json:"callers,omitempty"` // number of clients
 
 	TTL     int64  `json:"ttl_ms,omitempty"`     // open, extend
-	Timeout *int64 `json:"timeout_ns,omitempty"` // run, acquire; none is without a limit
+	Timeout *int64 `json:"timeout_ns,omitempty"` // run, acquire; nil means no timeout
 
 	Start   int64      `json:"start,omitempty"` // run: by CLOCK_MONOTONIC, ns
 	Stop    int64      `json:"stop,omitempty"`
@@ -34,14 +34,14 @@ type question struct {
 	Steps   [][3]int64 `json:"steps,omitempty"` // key, hold and think in ns
 	Count   bool       `json:"count,omitempty"` // a holder increments the key's counter
 
-	Key   *string `json:"key,omitempty"`   // acquire; it may be empty
+	Key   *string `json:"key,omitempty"`   // acquire; may be ""
 	Lease int64   `json:"lease,omitempty"` // release, extend
 	Call  int64   `json:"call,omitempty"`  // cancel: the ID of acquire, release or extend
 }
 
-// answer is a line from a driver.
+// answer is a response: one line from a driver.
 type answer struct {
-	ID    int64  `json:"id"` // the question's
+	ID    int64  `json:"id"` // that of the request
 	Error string `json:"error,omitempty"`
 
 	// hello
@@ -57,9 +57,9 @@ type answer struct {
 	Keeps    []string `json:"keeps,omitempty"`
 	Format   string   `json:"format,omitempty"`
 	Counts   bool     `json:"counts,omitempty"`
-	Connects []string `json:"connects,omitempty"` // other than by plain TCP: unix, tls
+	Connects []string `json:"connects,omitempty"` // supported kinds other than plain TCP: unix, tls
 	MostRuns int      `json:"max_instances,omitempty"`
-	Extends  bool     `json:"extends,omitempty"` // leases
+	Extends  bool     `json:"extends,omitempty"` // the driver can extend leases
 
 	Now int64 `json:"now,omitempty"` // clock
 
@@ -68,13 +68,13 @@ type answer struct {
 
 	Lease   int64  `json:"lease,omitempty"` // acquire
 	Token   *int64 `json:"token,omitempty"`
-	Until   *int64 `json:"until,omitempty"`   // acquire, extend: the end of its validity, by CLOCK_MONOTONIC
-	Watched bool   `json:"watched,omitempty"` // acquire: the driver reports its loss by another answer to the question
-	Lost    bool   `json:"lost,omitempty"`
+	Until   *int64 `json:"until,omitempty"`   // acquire, extend: the end of the lease's validity, by CLOCK_MONOTONIC
+	Watched bool   `json:"watched,omitempty"` // acquire: if the lease is lost, the driver sends a second response
+	Lost    bool   `json:"lost,omitempty"`    // in that second response
 }
 
 // cycle is one cycle of a client: an array of client, key, asked, granted, released, done, token, error, valid_until.
-// Without a lease granted, released, token and valid_until are null. The last one may be missing.
+// If the client obtained no lease, granted, released, token and valid_until are null. valid_until may be missing.
 type cycle struct {
 	Client, Key       int
 	Asked             int64
@@ -94,25 +94,26 @@ func (c cycle) MarshalJSON() ([]byte, error) {
 	return json.Marshal([...]any{c.Client, c.Key, c.Asked, c.Granted, c.Released, c.Done, c.Token, c.Error, c.Until})
 }
 
-// The bounds of what a driver may write.
+// Bounds for the output of a driver.
 const (
 	longestLine = 1 << 20
 	longestText = 200
 	mostNames   = 20
 	mostHolders = 1 << 20
-	// mostValid is how far from a lease the end of its validity may be. An instant of another clock is further.
+	// mostValid is the largest allowed distance between a lease and the end of its validity. A time of another clock, such
+	// as the Unix time, is further away.
 	mostValid = 24 * time.Hour
 )
 
-// How long a driver may take.
+// Time limits for a driver.
 const (
-	startPatience = 30 * time.Second // to start and to connect, with a virtual machine on a busy computer
-	runPatience   = 5 * time.Second  // between two reports of a run, and for small questions
-	stopPatience  = 10 * time.Second // until the last client has stopped
+	startPatience = 30 * time.Second // to start and to connect: a JVM on a busy machine needs seconds
+	runPatience   = 5 * time.Second  // between two reports of a run, and to read a request
+	stopPatience  = 10 * time.Second // from the end of a run until the last client has stopped
 	closePatience = 2 * time.Second
-	// cancelPatience is how long a wait may go on that is to end. Many libraries cannot end one.
+	// cancelPatience is the time that a call may take to end after cancel. Many libraries cannot end a wait.
 	cancelPatience = 500 * time.Millisecond
-	// overtime is how long a wait may go on beyond its own timeout: longer than any check waits for its end, so that
-	// the check sees it.
+	// overtime is the time that a wait may continue after its timeout before lockbench cancels it. It is longer than any
+	// check waits, so that a check detects a library that ignores its timeout.
 	overtime = 25 * time.Second
 )

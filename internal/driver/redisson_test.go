@@ -13,7 +13,7 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// Half of the clients use a live Redisson, half our lock of the same format.
+// Half of the clients use a live Redisson; the other half use lockbench's lock with the same key format.
 func TestLocksAreSharedWithALiveRedisson(t *testing.T) {
 	const built, program = "../../drivers/redisson/target/driver-1.jar", "../../drivers/redisson/driver"
 	if _, err := os.Stat(built); err != nil {
@@ -23,7 +23,7 @@ func TestLocksAreSharedWithALiveRedisson(t *testing.T) {
 	for _, s := range redisson.Strategies() {
 		ours[s.Info.Name] = s
 	}
-	deaf := ours["pubsub"].Info // it locks other keys than it claims
+	deaf := ours["pubsub"].Info // it locks other keys than Redisson, so the two halves do not exclude each other
 	deaf.Name = "deaf"
 	ours["deaf"] = strategies.Define(deaf, redisson.PubSubDefaults(),
 		func(c goredis.Config, o redisson.PubSubOptions) (*redisson.Locker, error) {
@@ -38,7 +38,7 @@ func TestLocksAreSharedWithALiveRedisson(t *testing.T) {
 		{"redisson-spin", "spin"},
 		{"semaphore", "semaphore"},
 	}) {
-		t.Run(test.ours, func(t *testing.T) { // one after another: all want the processor
+		t.Run(test.ours, func(t *testing.T) { // not in parallel, because each needs the processor
 			words := []string{program, test.theirs}
 			hello, err := Greet(t.Context(), words)
 			if err != nil {
@@ -46,7 +46,7 @@ func TestLocksAreSharedWithALiveRedisson(t *testing.T) {
 			}
 			var options map[string]string
 			if test.ours == "semaphore" {
-				options = map[string]string{"permits": "2"} // as many as the driver's
+				options = map[string]string{"permits": "2"} // the number of the driver's semaphore
 			}
 			own, err := ours[test.ours].Variant(options)
 			if err != nil {
@@ -95,6 +95,6 @@ func TestLocksAreSharedWithALiveRedisson(t *testing.T) {
 	}
 }
 
-// crossing is the share of requests, in percent, that may cross on their way; of an RLock's clients nearly all are
-// overtaken.
+// crossing is the largest share of waiters, in percent, that may be overtaken at a fair lock, because requests can
+// reach Redis in another order than they were sent. At an RLock nearly all waiters are overtaken.
 const crossing = 10

@@ -10,10 +10,11 @@ import (
 	"github.com/lockbench/lockbench/internal/measure"
 )
 
-// soon is the time before the end of a run from which on the driver is no longer asked to stop early.
+// soon is the remaining time of a run below which lockbench sends no stop, because the run ends by itself.
 const soon = 200 * time.Millisecond
 
-// Drive has the driver run clients, and checks all its reports.
+// Drive makes the driver run the clients of an Assignment, checks all its reports and passes them to report. On an
+// error it kills the driver.
 func (d *Driver) Drive(ctx context.Context, a engine.Assignment, report func([]engine.Cycle) error) error {
 	if err := d.drive(ctx, a, report); err != nil {
 		return d.fail(err)
@@ -52,11 +53,11 @@ func (d *Driver) drive(ctx context.Context, a engine.Assignment, report func([]e
 			}
 			end.Reset(d.patience.stop)
 		case <-silence.C:
-			return fmt.Errorf("it stopped answering: it has not reported on its clients for %v", d.patience.run)
+			return fmt.Errorf("it has sent no report on its clients for %v", d.patience.run)
 		case <-end.C:
-			return fmt.Errorf("its clients did not stop within %v of the end", d.patience.stop)
+			return fmt.Errorf("its clients did not stop within %v after the end of the run", d.patience.stop)
 		case <-d.ended:
-			for len(answers) > 0 { // its last reports
+			for len(answers) > 0 { // reports that arrived before the driver ended
 				if err := check.keep(<-answers, report); err != nil {
 					return err
 				}
@@ -68,23 +69,23 @@ func (d *Driver) drive(ctx context.Context, a engine.Assignment, report func([]e
 	}
 }
 
-// checker checks the reports of a driver on its clients in a run.
+// checker checks the cycles that a driver reports in a run, and converts their times to Assignment.Clock.
 type checker struct {
 	engine.Assignment
-	ahead   int64 // of CLOCK_MONOTONIC before Assignment.Clock, ns
-	stop    int64 // by CLOCK_MONOTONIC
+	ahead   int64 // CLOCK_MONOTONIC minus Assignment.Clock, ns
+	stop    int64 // by CLOCK_MONOTONIC, ns
 	clients map[int]*progress
-	errors  map[string]engine.CycleError // printable, by what the driver wrote
+	errors  map[string]engine.CycleError // texts that are safe to print, by the driver's own text
 }
 
-// mostErrors is the number of errors with a count of their own.
+// mostErrors is the number of different errors that are counted separately.
 const mostErrors = 100
 
-// progress is what a client has done so far.
+// progress is the state of a client after its last reported cycle. Times are ns of CLOCK_MONOTONIC.
 type progress struct {
-	step  int   // of its next cycle
-	since int64 // when its last lease was granted, or without one, its last wait began
-	done  int64
+	step  int   // index of the step of its next cycle
+	since int64 // when its last lease was granted; if the cycle had no lease, when its wait began
+	done  int64 // end of the cycle
 }
 
 func newChecker(a engine.Assignment) *checker {
@@ -98,7 +99,8 @@ func newChecker(a engine.Assignment) *checker {
 	return c
 }
 
-// ahead returns how much CLOCK_MONOTONIC is before a clock, which goes equally fast.
+// ahead returns CLOCK_MONOTONIC minus clock in ns. Both run at the same rate. Of ten comparisons it uses the one that
+// took the least time.
 func ahead(clock measure.Clock) (difference int64) {
 	narrowest := int64(1) << 62
 	for range 10 {
@@ -112,7 +114,8 @@ func ahead(clock measure.Clock) (difference int64) {
 	return difference
 }
 
-// wrong returns an error that a driver reported. There are only so many, of a bounded length.
+// wrong converts an error that a driver reported to a CycleError. It limits the number and the length of these errors,
+// because a run counts each of them.
 func (c *checker) wrong(text string) engine.CycleError {
 	known, ok := c.errors[text]
 	switch {
@@ -139,7 +142,7 @@ func (c *checker) question() question {
 	return q
 }
 
-// keep passes on the reports of a driver, up to the first impossible one.
+// keep checks the cycles of a response and passes them to report. At the first impossible cycle it stops with an error.
 func (c *checker) keep(h heard, report func([]engine.Cycle) error) error {
 	if h.Error != "" {
 		return fmt.Errorf("run: %s", short(h.Error))
@@ -172,14 +175,15 @@ func (c *checker) cycle(said cycle, now int64) (engine.Cycle, error) {
 	case said.Key != key:
 		return engine.Cycle{}, fmt.Errorf("the key is %d, but the client's next step has key %d", said.Key, key)
 	case (said.Granted == nil) != (said.Released == nil), !leased && (said.Token != nil || said.Until != nil):
-		return engine.Cycle{}, errors.New("it reports a lease incompletely")
+		return engine.Cycle{}, errors.New("a cycle with a lease needs both granted and released; one without a lease must " +
+			"have neither of them, and no token and valid_until")
 	case !leased && (said.Error == nil || *said.Error == ""):
 		return engine.Cycle{}, errors.New("the cycle has neither a lease nor an error")
 	case said.Asked < client.done:
-		return engine.Cycle{}, fmt.Errorf("it asked %v before the end of its previous cycle, or before the start",
+		return engine.Cycle{}, fmt.Errorf("asked is %v before the end of its previous cycle, or before the start of the run",
 			time.Duration(client.done-said.Asked))
 	case said.Asked <= client.since:
-		return engine.Cycle{}, errors.New("two cycles at one instant: the clock is too coarse")
+		return engine.Cycle{}, errors.New("two cycles have the same time: the driver's clock is too coarse")
 	case granted < said.Asked, released < granted, said.Done < released:
 		return engine.Cycle{}, errors.New("asked, granted, released and done are not in this order")
 	case said.Done > now:

@@ -16,8 +16,8 @@ import (
 	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
-// Serve answers lockbench's questions as the driver of a lock in Go, until it is asked to close or in ends. open opens
-// the lock on its servers.
+// Serve is the main loop of a driver for a lock in Go: it reads lockbench's requests from in and writes the responses
+// to out, until the request close or the end of in. open opens the lock on its servers.
 func Serve(in io.Reader, out io.Writer, v strategies.Variant,
 	open func(goredis.Config) (strategies.Locker, error),
 ) error {
@@ -33,7 +33,7 @@ func Serve(in io.Reader, out io.Writer, v strategies.Variant,
 		}
 		var q question
 		if err := json.Unmarshal(line, &q); err != nil {
-			return fmt.Errorf("parse a question of lockbench: %w", err)
+			return fmt.Errorf("parse a request from lockbench: %w", err)
 		}
 		if q.Do == "close" {
 			return s.close()
@@ -51,7 +51,7 @@ type served struct {
 	mu      sync.Mutex
 	out     *json.Encoder
 	leases  map[int64]strategies.Lease
-	calls   map[int64]context.CancelFunc // that go on, by their questions
+	calls   map[int64]context.CancelFunc // running calls of the lock, by the ID of the request
 	stopped chan struct{}                // closed to end the run
 }
 
@@ -65,7 +65,7 @@ func (s *served) close() error {
 func (s *served) say(a answer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_ = s.out.Encode(a) // an error means that lockbench is gone; then in ends
+	_ = s.out.Encode(a) // it fails if lockbench has ended; then in ends too
 }
 
 func (s *served) answer(q question) {
@@ -135,7 +135,7 @@ func (s *served) answer(q question) {
 	s.say(a)
 }
 
-// acquire takes the lock within the timeout, if there is one.
+// acquire acquires the lock, within the timeout of the request if it has one.
 func (s *served) acquire(ctx context.Context, q question) answer {
 	lease, err := engine.Acquire(ctx, s.locker, *q.Key, within(q.Timeout))
 	if err != nil {
@@ -188,10 +188,10 @@ func untilOf(lease strategies.Lease) *int64 {
 	return new(monotonic() + int64(time.Until(timed.ValidUntil())))
 }
 
-// mostAtOnce cycles are in one line.
+// mostAtOnce is the maximum number of cycles in one line. It keeps lines shorter than longestLine.
 const mostAtOnce = 2000
 
-// run lets the clients run until the end, and reports.
+// run runs the clients until the end of the run, and writes their cycles.
 func (s *served) run(q question) {
 	a := engine.Assignment{Clock: measure.NewClock(), Stopped: s.stopped, Keys: q.Keys, Timeout: within(q.Timeout)}
 	ahead := ahead(a.Clock)
@@ -233,7 +233,7 @@ func (s *served) run(q question) {
 	s.say(answer{ID: q.ID, Done: true})
 }
 
-// within returns the timeout of a question.
+// within converts the timeout of a request; nil means no timeout.
 func within(ns *int64) *time.Duration {
 	if ns == nil {
 		return nil

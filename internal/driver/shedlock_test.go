@@ -10,7 +10,8 @@ import (
 	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
-// ShedLock deletes its key at a release, whoever has it by then; with safeUpdate only if it is its own.
+// ShedLock's release deletes the key even if another client has the lock by then. With safeUpdate it compares the
+// owner.
 func TestALateReleaseOfShedLockDeletesTheLockOfAnother(t *testing.T) {
 	const built, program = "../../drivers/redisson/target/driver-1.jar", "../../drivers/shedlock"
 	if _, err := os.Stat(built); err != nil {

@@ -9,9 +9,9 @@ import (
 	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
-// OpenThrough opens a driver whose connections go through the Dialers of the nodes' options, over a proxy for each
-// node: what watches, delays or breaks the connections of a lock in this program does so to the driver's. The driver is
-// killed when ctx ends.
+// OpenThrough opens a driver whose connections go through one proxy per node, which uses the Dialer of the node's
+// options. Dialers that observe, delay or break the connections of a lock in this program thus do the same to a driver.
+// OpenThrough kills the driver when ctx ends.
 func OpenThrough(ctx context.Context, v strategies.Variant, c goredis.Config) (strategies.Locker, error) {
 	ways := new(netfault.Proxies)
 	nodes := c.Nodes
@@ -37,7 +37,7 @@ func OpenThrough(ctx context.Context, v strategies.Variant, c goredis.Config) (s
 type through struct {
 	*Driver
 	ways  *netfault.Proxies
-	spare func() bool // from being killed
+	spare func() bool // prevents the kill at the end of ctx
 }
 
 // Close ends the driver, then the proxies.

@@ -13,7 +13,7 @@ import (
 	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
-// A driver that is checked reaches its server through the proxy, which encrypts as the server needs it.
+// A driver under check reaches its server through the proxy, which uses TLS or the unix socket of the server.
 func TestACheckedDriverReachesItsServer(t *testing.T) {
 	t.Parallel()
 	v, err := withFault(t, "on Redis")

@@ -194,7 +194,7 @@ func TestWhatIsNotTried(t *testing.T) {
 	ending := bare
 	ending.Kill = func(int) error { runtime.Goexit(); return nil }
 	ending.Revive = failing.Revive
-	slow := errors.New("it did not answer the question open within 30s")
+	slow := errors.New("it did not respond to the request open within 30s")
 	closed, late, unprepared := bare, bare, bare
 	closed.Open = func(goredis.Config) (strategies.Locker, error) { return nil, slow }
 	opened := 0

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The captures in testdata are of real clients, eight of each library on one lock: redis-py 8.1, python-redis-lock 4.0,
+// Each capture in testdata is of eight clients that contend for one lock: of redis-py 8.1, python-redis-lock 4.0,
 // redis-semaphore 5.8, redlock 5 beta for Node.js, Redisson 4.7, ShedLock 7.10.
 func TestLibrariesAreRecognised(t *testing.T) {
 	t.Parallel()

@@ -7,19 +7,20 @@ import (
 	"strconv"
 )
 
-// mark stands for a value, such as an owner's: its hash with a key of this process. Only keys are kept as text.
+// mark is a hash of a value such as an owner or a connection, with a random seed. The observer stores no values, only
+// their marks and the names of keys.
 type mark uint64
 
 // hasher makes marks.
 type hasher struct{ seed maphash.Seed }
 
-// of returns the mark of a value. handoff writes a + behind an owner while clients wait: it is the same owner.
+// of returns the mark of a value. handoff appends a + to the owner while clients wait; of ignores it.
 func (h hasher) of(value []byte) mark {
 	value = bytes.TrimSuffix(value, []byte("+"))
 	return mark(maphash.Bytes(h.seed, value))
 }
 
-// Words are what the shapes are made of: kinds of commands on a key.
+// Words are kinds of commands on a key. The patterns of shapes consist of them.
 const (
 	setNX   = "set-nx" // SET NX
 	setXX   = "set-xx"
@@ -38,13 +39,13 @@ const (
 	exists  = "exists"
 	pttl    = "pttl"
 	count   = "count" // DECR, INCRBY, ZADD and others of semaphores
-	sleep   = "sleep" // BLPOP and others that wait for a signal
-	queue   = "queue" // RPUSHX, by which a client of handoff queues
+	sleep   = "sleep" // BLPOP and other commands that block until a signal
+	queue   = "queue" // RPUSHX, with which a client of handoff joins the queue
 	watch   = "watch"
 	other   = "other"
 )
 
-// wordOf has the word of a command whose options do not matter.
+// wordOf maps commands to words. For some commands, steps then chooses another word by the arguments.
 var wordOf = map[string]string{
 	"SETNX": setnx, "MSETNX": msetnx, "GET": get, "MGET": get, "GETEX": get, "STRLEN": get, "GETRANGE": get,
 	"DEL": del, "UNLINK": del, "GETDEL": del, "EXPIRE": expire, "PEXPIRE": expire, "EXPIREAT": expire,
@@ -59,9 +60,9 @@ var wordOf = map[string]string{
 type step struct {
 	word  string
 	key   *key
-	value mark  // the owner, where the word has one
-	ttl   int64 // when the key ends then, ms since 1970; 0 where the command does not say
-	limit limit // what an expire command does with an earlier limit
+	value mark  // the owner; 0 if the command has none
+	ttl   int64 // when the command makes the key expire, ms since 1970; 0 if it sets no TTL
+	limit limit // condition of an EXPIRE command
 }
 
 // limit is an option of the EXPIRE commands.
@@ -71,7 +72,7 @@ const (
 	always  limit = iota
 	longer        // GT
 	fresh         // NX: only a key without a TTL
-	shorter       // LT and XX: they give no TTL to a key that has none, or shorten it
+	shorter       // LT or XX: they do not change a key without a TTL
 )
 
 // scripted reports whether a command executes a script.
@@ -83,7 +84,7 @@ func scripted(name string) bool {
 	return false
 }
 
-// upper writes a command's name in upper case into a buffer.
+// upper writes the first 24 bytes of a command's name in upper case into buffer, and returns it.
 func upper(buffer, name []byte) []byte {
 	buffer = buffer[:0]
 	for _, c := range name[:min(len(name), 24)] {
@@ -95,8 +96,8 @@ func upper(buffer, name []byte) []byte {
 	return buffer
 }
 
-// steps appends the steps of a command. opens reports whether a command such as SET NX begins to follow its key; a
-// command of a script always does, since only the whole script shows whether its key is a lock.
+// steps appends the steps of a command. A command such as SET NX makes the observer follow its key (opens). A command
+// of a script always does, because only the whole script shows whether its key is a lock.
 func (o *observer) steps(l *line, name []byte, to []step) []step {
 	word, known := wordOf[string(name)]
 	if string(name) == "FLUSHALL" || string(name) == "FLUSHDB" {
@@ -115,7 +116,7 @@ func (o *observer) steps(l *line, name []byte, to []step) []step {
 	s := step{word: word}
 	opens := l.inner
 	switch {
-	case l.cut && word != get && word != del && word != exists: // its options may be missing
+	case l.cut && word != get && word != del && word != exists: // arguments that choose the word may be missing
 		s.word = other
 	case word == set:
 		s = o.set(l, args)
@@ -163,7 +164,8 @@ func (o *observer) steps(l *line, name []byte, to []step) []step {
 	return to
 }
 
-// keyOf returns a key; nil if it is not followed, and nothing begins to follow it.
+// keyOf returns the followed key of this name. If there is none, it follows the key if opens is set, and returns nil
+// otherwise.
 func (o *observer) keyOf(l *line, name []byte, opens bool) *key {
 	if opens {
 		return o.keys.follow(l.database, name, l.at)
@@ -171,7 +173,7 @@ func (o *observer) keyOf(l *line, name []byte, opens bool) *key {
 	return o.keys.find(l.database, name)
 }
 
-// set reads SET key value and its options.
+// set converts SET with the arguments key, value and options to a step.
 func (o *observer) set(l *line, args [][]byte) step {
 	s := step{word: set}
 	if len(args) < 2 {
@@ -199,7 +201,7 @@ func (o *observer) set(l *line, args [][]byte) step {
 	return s
 }
 
-// limited reads the options of the EXPIRE commands.
+// limited returns the condition among the options of an EXPIRE command.
 func limited(args [][]byte) limit {
 	for _, arg := range args {
 		switch string(upper(make([]byte, 0, 8), arg)) {
@@ -214,7 +216,8 @@ func limited(args [][]byte) limit {
 	return always
 }
 
-// until returns when a TTL ends, in ms since 1970; 0 if it is no TTL. The server adds it to its own clock in ms.
+// until returns when a TTL ends, in ms since 1970; 0 if ttl is not valid. Like the server, it adds a relative TTL to
+// the clock in whole ms.
 func until(unit string, ttl []byte, at int64) int64 {
 	n, err := strconv.ParseInt(string(ttl), 10, 64)
 	if err != nil || n > math.MaxInt64/4_000_000 || n < -math.MaxInt64/4_000_000 {

@@ -15,7 +15,7 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// schema is the version of the document.
+// schema is the value of Document.Schema.
 const schema = "lockbench/observation/1"
 
 // Document is the contention of the locks in a MONITOR stream.
@@ -24,22 +24,22 @@ type Document struct {
 	Tool    results.Tool `json:"tool"`
 	Capture Capture      `json:"capture"`
 	All     Lock         `json:"all"`   // of all locks, including unlisted ones
-	Locks   []Lock       `json:"locks"` // in descending order of the waits
+	Locks   []Lock       `json:"locks"` // in descending order of the total wait
 	// Unlisted is the number of further locks.
 	Unlisted   int       `json:"unlisted,omitempty"`
-	Caches     Aside     `json:"caches"`         // keys set like a lock, but used differently
-	Semaphores Aside     `json:"not_understood"` // keys with the counters of semaphores
+	Caches     Aside     `json:"caches"`         // keys that are set like a lock, but not used like one
+	Semaphores Aside     `json:"not_understood"` // keys with counters, as semaphores have
 	Findings   []Finding `json:"findings,omitempty"`
 
 	Thresholds []results.Judgement `json:"thresholds,omitempty"`
 	Command    *Command            `json:"command,omitempty"` // the observed command; nil for other captures
-	// Stopped is why a live capture ended before its time; then Cut reports whether that was a fault, so that commands
+	// Stopped is why a live capture ended early; "" if it did not. Cut reports that the reason was a fault, so commands
 	// are missing.
 	Stopped     string `json:"stopped,omitempty"`
 	Cut         bool   `json:"cut,omitempty"`
-	Interrupted bool   `json:"interrupted,omitempty"` // by the user: the rest of the stream was not read
+	Interrupted bool   `json:"interrupted,omitempty"` // the user interrupted it, so the rest of the stream was not read
 
-	TraceFile string `json:"-"` // the file of WriteTrace, which that of WriteWorkload names
+	TraceFile string `json:"-"` // the name of the trace file in the output of WriteWorkload
 	trace     *Trace
 }
 
@@ -51,7 +51,7 @@ type Capture struct {
 	Backwards int64     `json:"backwards"` // lines with an earlier time than the previous line
 	First     time.Time `json:"first"`     // by Redis's clock
 	Seconds   float64   `json:"seconds"`
-	Nodes     int       `json:"nodes,omitempty"` // of a Redlock, whose captures were joined
+	Nodes     int       `json:"nodes,omitempty"` // number of Redlock nodes whose captures were joined; 0 for one capture
 }
 
 // Lock has the figures of a lock.
@@ -59,36 +59,36 @@ type Lock struct {
 	Name      string `json:"name"`
 	Database  int    `json:"database,omitempty"`
 	Shape     string `json:"shape,omitempty"`
-	Libraries string `json:"libraries,omitempty"` // that have this shape
+	Libraries string `json:"libraries,omitempty"` // libraries that send commands of this shape
 	Counts
 	PerSecond      float64  `json:"acquisitions_per_second"`
 	TriesPer       *float64 `json:"tries_per_acquisition"`
 	CommandsPer    *float64 `json:"commands_per_acquisition"`
 	CommandPercent float64  `json:"commands_percent"` // of all commands of the capture
-	HeldPercent    float64  `json:"held_percent"`     // of the capture, on average of several locks
-	Waiting        float64  `json:"waiting_mean"`     // clients, on average
-	// Hold is from the grant to the delete or the end of the TTL, as Redis saw them. Wait is from an owner's first try
-	// that Redis saw to its grant.
+	HeldPercent    float64  `json:"held_percent"`     // of the time of the capture; mean of several locks
+	Waiting        float64  `json:"waiting_mean"`     // mean number of waiting clients
+	// Hold lasts from the grant to the delete or the end of the TTL, as Redis executed them. Wait lasts from the first
+	// try of an owner that Redis received to its grant.
 	Hold results.Distribution `json:"hold"`
 	Wait results.Distribution `json:"wait"`
-	Gap  results.Distribution `json:"gap"` // from the end of a lease to the next one, of a client that had waited
+	Gap  results.Distribution `json:"gap"` // from the end of a lease to the next grant, if that client was waiting
 }
 
 // Aside are keys that are not locks.
 type Aside struct {
 	Keys     int      `json:"keys"`
 	Commands int64    `json:"commands"`
-	Names    []string `json:"names,omitempty"` // of some
+	Names    []string `json:"names,omitempty"` // of a few of them
 }
 
 // Finding is a sentence about the figures.
 type Finding struct {
-	Fault string `json:"fault,omitempty"` // the count of a lock's fault, a field of Counts; "" if it is none
-	About string `json:"about,omitempty"` // the lock
+	Fault string `json:"fault,omitempty"` // JSON name of the field of Counts that counts this fault; "" if it is not one
+	About string `json:"about,omitempty"` // the name of the lock
 	Says  string `json:"says"`
 }
 
-// document makes the result.
+// document closes all keys and returns the result.
 func (o *observer) document(s counted, options Options) *Document {
 	name := untrusted.Printable
 	if options.HashKeys {
@@ -145,7 +145,7 @@ func (o *observer) document(s counted, options Options) *Document {
 	return d
 }
 
-// lock returns the figures of some locks.
+// lock converts the figures of one lock, or the sum of several.
 func (o *observer) lock(name string, f *figures, commands int64, locks int) Lock {
 	l := Lock{
 		Name: name, Counts: f.Counts, Hold: f.holds.distribution(), Wait: f.waits.distribution(),
@@ -165,7 +165,7 @@ func (o *observer) lock(name string, f *figures, commands int64, locks int) Lock
 	return l
 }
 
-// shape returns how the lock is mostly taken and given back, and which libraries do so.
+// shape returns the most frequent ways to acquire and to release the lock, and the libraries that use them.
 func (f *figures) shape() (name, libraries string) {
 	most := func(is ...act) int {
 		best := -1
@@ -187,7 +187,7 @@ func (f *figures) shape() (name, libraries string) {
 	if give >= 0 {
 		name += "; " + shapes[give].name
 	}
-	const idle = 2 // of the refused tries, every second is followed by a release
+	const idle = 2 // at least every second refused try is followed by an idle release
 	switch {
 	case f.signals > 0:
 		libraries = signalled[shapes[take].name]
@@ -211,7 +211,7 @@ func (d *Document) Lay(p *layout.Page) {
 	head := fmt.Sprintf("%s in %s · %.0f %% belong to %s", results.PerSecond.Format(d.rate()),
 		results.Nanoseconds.Format(d.Capture.Seconds*1e9), d.All.CommandPercent, words.Count(locks, "lock"))
 	if d.Capture.Nodes > 0 {
-		p.Entry("nodes", fmt.Sprintf("%d, joined by value: a lease is that of %d of them", d.Capture.Nodes,
+		p.Entry("nodes", fmt.Sprintf("%d, joined by value: a lease needs %d of them", d.Capture.Nodes,
 			d.Capture.Nodes/2+1))
 	}
 	if d.Command != nil {
@@ -228,8 +228,8 @@ func (d *Document) Lay(p *layout.Page) {
 		p.Entry("stopped", d.Stopped)
 	}
 	if locks == 0 {
-		p.Entry("locks", "none: no key is set only if absent and then compared or tried again; --prefix P "+
-			"treats the keys that begin with P as locks")
+		p.Entry("locks", "none found: no key is set with NX and then compared or tried again. If the names of "+
+			"locks begin with P, use --prefix P")
 	} else {
 		p.WriteByte('\n')
 		d.table(p)
@@ -264,13 +264,13 @@ func (d *Document) rate() float64 {
 	return float64(d.Capture.Commands) / d.Capture.Seconds
 }
 
-// table draws the locks; the last row of several has all of them together.
+// table writes one row for each listed lock. If there are several locks, the last row has the figures of all.
 func (d *Document) table(p *layout.Page) {
 	rows := [][]string{{
 		"lock", "acq/s", "tries", "held", "hold p50", "p99", "wait p50", "p99", "waiting", "expired", "unsafe",
 		"cmd/acq",
 	}}
-	if p.HTML { // which shows a row as a card on a phone
+	if p.HTML { // on a phone, HTML shows each row as a card, in which two columns named p99 would be ambiguous
 		rows[0][5], rows[0][7] = "hold p99", "wait p99"
 	}
 	listed := d.Locks
@@ -306,15 +306,15 @@ func ratio(x *float64) string {
 	return fmt.Sprintf("%.2f", *x)
 }
 
-// aside writes the keys that are not locks, and faults of the input.
+// aside writes which keys are not locks, and which lines of the input are faulty.
 func (d *Document) aside(p *layout.Page) {
 	for _, part := range []struct {
 		keys Aside
 		text string
 	}{
-		{d.Caches, "set only if absent, but neither compared nor tried again as locks are (caches, markers of " +
-			"finished work): left out; --prefix P treats the keys that begin with P as locks"},
-		{d.Semaphores, "with counters like those of semaphores: not supported, left out"},
+		{d.Caches, "left out: set with NX, but neither compared nor tried again (caches, markers of finished work). " +
+			"If the names of locks begin with P, use --prefix P"},
+		{d.Semaphores, "left out: counters, as semaphores have, are not supported"},
 	} {
 		if part.keys.Keys > 0 {
 			p.Point("", fmt.Sprintf("%s, such as %s, %s", words.Count(part.keys.Keys, "key"),
@@ -323,15 +323,16 @@ func (d *Document) aside(p *layout.Page) {
 		}
 	}
 	if d.Capture.Malformed > 0 {
-		p.Point("", fmt.Sprintf("%s not from MONITOR: left out", words.Count(int(d.Capture.Malformed), "line")))
+		p.Point("", fmt.Sprintf("%s left out: not from MONITOR", words.Count(int(d.Capture.Malformed), "line")))
 	}
 	if d.Capture.Backwards > 0 {
-		p.Point("", fmt.Sprintf("Redis's clock goes back in %s: the input joins several captures, or the clock was set; "+
-			"durations there are wrong", words.Count(int(d.Capture.Backwards), "line")))
+		p.Point("", fmt.Sprintf("%s with an earlier time than the previous line: the input consists of several captures, "+
+			"or Redis's clock was set back. Durations there are wrong", words.Count(int(d.Capture.Backwards), "line")))
 	}
 }
 
-const blind = "A wait lasts from the first try that Redis received to the grant; waits inside a process, before " +
-	"a client asks Redis, do not appear. A hold lasts from the grant to the delete at Redis, including both network " +
-	"paths. waiting is the mean number of waiting clients; unsafe counts leases without a TTL, leases that another " +
-	"client deleted or overwrote, and tries by a value that has the lock. Commands include those of scripts."
+const blind = "A wait lasts from the first try that Redis received to the grant. Waits inside a process, before " +
+	"a client sends a command, do not appear. A hold lasts from the grant to the delete at Redis, including both " +
+	"network paths. waiting is the mean number of waiting clients. unsafe counts leases without a TTL, leases that " +
+	"another client deleted or overwrote, and tries with the value that holds the lock. Commands include those of " +
+	"scripts."

@@ -2,20 +2,21 @@ package observe
 
 import "time"
 
-// This file corrects grants at the end of a TTL. A bare try shows no result, so a try after that end is taken for one
-// that took the lock. But MONITOR can date a command after the end that Redis has executed before it, and refused.
+// This file corrects grants at the end of a TTL. MONITOR does not show the reply to a bare try, so the first try after
+// the end of the TTL counts as a grant. But MONITOR's time of a command can be too late: Redis may have executed the
+// command before the end of the TTL, and refused it.
 
-// lag is how much later than the command MONITOR's time may be, in µs: Redis reads that clock when it has executed the
-// command, and on a busy machine it stands still in between.
+// lag is the largest delay in µs between the execution of a command and the time that MONITOR shows for it. Redis reads
+// that time after the execution, and a busy machine can suspend Redis in between.
 const lag = int64(100 * time.Millisecond / time.Microsecond)
 
-// early reports whether Redis may have executed a try of that time before the TTL had ended, and refused it.
+// early reports whether Redis may have executed a try, shown with the time at, before the end of the TTL.
 func (l *lock) early(at int64) bool { return l.freed == l.ranOut && at-l.ranOut <= lag }
 
-const mostRivals = 16 // that are remembered
+const mostRivals = 16 // of one early grant
 
-// refusedBefore corrects an early grant: its owner tries again, so Redis had refused the try before. The next try of
-// another took the lock then, or this one.
+// refusedBefore corrects an early grant: its owner tries again, so Redis had refused the earlier try. The lease then
+// belongs to the first rival; if there is none, to this try.
 func (l *lock) refusedBefore(t try, room bool) {
 	was := l.lease
 	if len(was.rivals) == 0 {
@@ -33,7 +34,7 @@ func (l *lock) refusedBefore(t try, room bool) {
 		l.lease.asked = w.first
 		delete(l.waiters, next.owner)
 	}
-	if room && l.waiters != nil { // it is nil if there was no room for the rival either
+	if room && l.waiters != nil { // nil if there was no room to store the rival as a waiter
 		l.waiters[t.owner] = &waiter{first: was.asked, last: was.at, until: was.until, from: was.from, tries: 1}
 	}
 	l.asks(t, room)

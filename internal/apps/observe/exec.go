@@ -14,39 +14,40 @@ import (
 	"github.com/lockbench/lockbench/internal/store/redis/servers"
 )
 
-// Command is what was run to see its locks.
+// Command is the command of --exec, whose locks were observed.
 type Command struct {
-	Line  string `json:"line"` // for sh
-	Code  int    `json:"code"` // its exit code; −1 if a signal ended it
-	Ended string `json:"ended"`
+	Line  string `json:"line"`  // the argument of sh -c
+	Code  int    `json:"code"`  // its exit code; −1 if a signal ended it
+	Ended string `json:"ended"` // its end as text, such as "exit status 1"
 }
 
-// Running is what a command shares with this process.
+// Running describes how to run a command.
 type Running struct {
-	Line           string // for sh -c
+	Line           string // the argument of sh -c
 	Stdout, Stderr io.Writer
-	// Began gets a function that kills the command and all that it has started, at once; it may be nil.
+	// Began is called once the command runs, with a function that kills it and its descendants. It may be nil.
 	Began func(kill func())
 }
 
-// Codes of sh for a command that it cannot run, and does not find.
+// Exit codes of sh for a command that it cannot run, and for one that it does not find.
 const (
 	notRun   = 126
 	notFound = 127
 )
 
-// ErrNoCommand says that sh does not find the command, or cannot run it.
+// ErrNoCommand reports that sh does not find the command or cannot run it.
 var ErrNoCommand = errors.New("sh cannot find or run the command")
 
-// endPatience is how long a command may take to end after SIGTERM. A service manager waits for 10 s in all.
+// endPatience is the time that a command has to end after SIGTERM. It is short because a service manager may kill
+// lockbench itself after 10 s.
 const endPatience = 3 * time.Second
 
-// Run runs a command with the address of a Redis of its own in REDIS_URL and LOCKBENCH_REDIS, and observes that Redis
-// until the command has ended. When ctx ends, it ends the command and returns what it has seen until then. Nothing that
-// the command has started is left running. A command that fails is no error: Document.Command says it.
+// Run starts a Redis, runs a command with the address of that Redis in REDIS_URL and LOCKBENCH_REDIS, and observes the
+// Redis until the command ends. When ctx ends, it ends the command and returns the figures up to then. It leaves no
+// process of the command running. A failed command is not an error; Document.Command has its exit code.
 func Run(ctx context.Context, running Running, options Options) (d *Document, err error) {
 	how := servers.Options{RunID: store.NewRunID()}
-	redis, err := servers.StartOwn(ctx, how) // without a password, which not every client reads out of a URL
+	redis, err := servers.StartOwn(ctx, how) // without a password, because not every client accepts one in a URL
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +61,7 @@ func Run(ctx context.Context, running Running, options Options) (d *Document, er
 	o := newObserver(options)
 	o.keys.fresh = true
 	c := newCapture(m, Live{held: mostOwn}, o)
-	whole := context.WithoutCancel(ctx) // its end is read also after an interruption
+	whole := context.WithoutCancel(ctx) // also after an interruption, the stream is read up to the mark
 	var reading sync.WaitGroup
 	reading.Go(func() { c.run(whole) })
 	ended, err := run(ctx, running, how.Address)
@@ -80,12 +81,12 @@ func Run(ctx context.Context, running Running, options Options) (d *Document, er
 	return d, nil
 }
 
-// run runs a command to its end, and ends it when ctx ends.
+// run runs a command until it exits. When ctx ends, it terminates the command.
 func run(ctx context.Context, running Running, address string) (*os.ProcessState, error) {
 	cmd := exec.Command("sh", "-c", running.Line)
 	cmd.Env = append(os.Environ(), "REDIS_URL="+address, "LOCKBENCH_REDIS="+address)
 	cmd.Stdout, cmd.Stderr = running.Stdout, running.Stderr
-	cmd.WaitDelay = endPatience // a program that this one does not know may have the pipes
+	cmd.WaitDelay = endPatience // a descendant that is not found may keep the pipes open
 	p, err := begin(cmd)
 	if err != nil {
 		return nil, err

@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// executed runs one of the programs as the command of --exec.
+// executed runs one of this file's programs as the command of --exec.
 func executed(t *testing.T, name string) *Document {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -32,7 +32,7 @@ func executed(t *testing.T, name string) *Document {
 	return d
 }
 
-// faultsOf returns the faults that the findings name, and the locks that they are about.
+// faultsOf returns the faults of the findings, and the names of their locks.
 func faultsOf(d *Document) (found, about []string) {
 	for _, f := range d.Findings {
 		if f.Fault != "" {
@@ -43,7 +43,7 @@ func faultsOf(d *Document) (found, about []string) {
 	return slices.Compact(found), slices.Compact(about)
 }
 
-// Each planted fault is found, by its finding and no other.
+// Each planted fault causes its finding and no other.
 func TestPlantedFaultsOfCommandsAreFound(t *testing.T) {
 	t.Parallel()
 	for name, p := range planted {
@@ -70,7 +70,7 @@ func TestPlantedFaultsOfCommandsAreFound(t *testing.T) {
 	}
 }
 
-// Good locks and caches are silent.
+// Correct locks and caches cause no finding about a fault.
 func TestGoodCommandsAreSilent(t *testing.T) {
 	t.Parallel()
 	names := slices.Collect(maps.Keys(good))
@@ -99,14 +99,14 @@ func TestGoodCommandsAreSilent(t *testing.T) {
 				t.Errorf("%d locks, and %d keys of caches; %s", locks, d.Caches.Keys, d.Unjudged())
 			}
 			if crossed := len(d.Crossed()); cache && crossed != len(thresholds) || !cache && crossed > 0 {
-				t.Errorf("crossed %v", d.Crossed()) // without a lock no threshold is judged
+				t.Errorf("crossed %v", d.Crossed()) // without a lock, no threshold passes
 			}
 			t.Logf("%-30s %d commands, %d leases", name, d.Capture.Commands, d.All.Acquisitions)
 		})
 	}
 }
 
-// However a command ends, nothing that it has started is left running, and neither is its Redis.
+// However a command ends, none of its descendants is left running, and neither is its Redis.
 func TestNothingOfACommandIsLeft(t *testing.T) {
 	t.Parallel()
 	const stubborn = `trap "" TERM; `
@@ -126,7 +126,7 @@ func TestNothingOfACommandIsLeft(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			if test.interrupt {
-				go func() { // ends with the file
+				go func() { // ends when the file exists
 					for _, err := os.Stat(ready); err != nil && ctx.Err() == nil; _, err = os.Stat(ready) {
 						time.Sleep(time.Millisecond)
 					}
@@ -155,7 +155,7 @@ func TestNothingOfACommandIsLeft(t *testing.T) {
 	}
 }
 
-// processesWith returns the processes with a text in their environment or their arguments.
+// processesWith returns the processes that have a text in their environment or arguments.
 func processesWith(t *testing.T, text string) (all []string) {
 	t.Helper()
 	dirs, err := filepath.Glob("/proc/[0-9]*")
@@ -174,7 +174,7 @@ func processesWith(t *testing.T, text string) (all []string) {
 	return all
 }
 
-// A command that sends nothing passes no threshold, and one that is not found is an error.
+// If a command sends nothing to its Redis, no threshold passes. A command that sh does not find is an error.
 func TestCommandsThatShowNothing(t *testing.T) {
 	t.Parallel()
 	d, err := Run(t.Context(), Running{Line: "true"}, Options{Top: 1})

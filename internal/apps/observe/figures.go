@@ -8,8 +8,8 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// tally counts durations by their length in bins whose values differ by less than 0.4 %, so that thousands of locks
-// take little memory.
+// tally is a histogram of durations in ns, by the middle of the bin. A bin is narrower than 0.4 % of its values, so
+// thousands of locks need little memory.
 type tally map[int64]int64
 
 // add counts a duration in µs.
@@ -23,7 +23,7 @@ func (t *tally) add(us int64) {
 	(*t)[(ns>>width+1)<<width-1]++
 }
 
-// merge adds the durations of another.
+// merge adds the durations of another tally.
 func (t *tally) merge(other tally) {
 	if *t == nil && len(other) > 0 {
 		*t = tally{}
@@ -33,7 +33,7 @@ func (t *tally) merge(other tally) {
 	}
 }
 
-// histogram returns the durations as reports have them.
+// histogram converts the tally to the type that package results uses.
 func (t tally) histogram() results.Histogram {
 	var h results.Histogram
 	for _, to := range slices.Sorted(maps.Keys(t)) {
@@ -42,27 +42,27 @@ func (t tally) histogram() results.Histogram {
 	return h
 }
 
-// durations are holds or waits.
+// durations are the holds, the waits or the gaps of a lock.
 type durations struct {
 	ended, gaveUp, open tally
 	longest             results.Bound
-	sum                 int64 // µs, of those that were seen to end
+	sum                 int64 // µs, of ended
 }
 
-// end counts a duration that was seen to end, in µs.
+// end counts a duration in µs that ended during the capture.
 func (d *durations) end(us int64) {
 	d.ended.add(us)
 	d.sum += max(us, 0)
 	d.note(us, false)
 }
 
-// stay counts a duration that had not ended when the capture did.
+// stay counts a duration in µs that was still open at the end of the capture.
 func (d *durations) stay(us int64) {
 	d.open.add(us)
 	d.note(us, true)
 }
 
-// giveUp counts a wait that ended without the lock.
+// giveUp counts a wait in µs that ended without the lock.
 func (d *durations) giveUp(us int64) {
 	d.gaveUp.add(us)
 	d.note(us, true)
@@ -80,7 +80,7 @@ func (d *durations) merge(other durations) {
 	d.sum += other.sum
 }
 
-// distribution returns the durations as reports have them.
+// distribution converts the durations to the type that package results uses.
 func (d durations) distribution() results.Distribution {
 	var longest *results.Bound
 	if len(d.ended)+len(d.gaveUp)+len(d.open) > 0 {
@@ -95,62 +95,62 @@ func (d durations) distribution() results.Distribution {
 	return described
 }
 
-// figures count what happened to a lock, or to several.
+// figures are the counts and durations of one lock, or the sum of several.
 type figures struct {
 	Counts
 
 	holds, waits durations
 	gaps         durations // from a release to the next grant, while clients waited
-	heldUS       int64     // the lock was held
-	waitedUS     int64     // clients waited, in all
+	heldUS       int64     // total time for which the lock was held
+	waitedUS     int64     // sum of all waits
 
-	compared     int64 // deletes after the owner was compared in one step
-	apart        int64 // deletes after a GET
-	plain        int64 // deletes without
+	compared     int64 // deletes that compared the owner in the same step
+	apart        int64 // deletes after a separate GET
+	plain        int64 // deletes without a GET
 	hashed       int64 // grants of locks that are hashes
 	counted      int64 // commands of semaphores
-	read         int64 // by clients, other than before a delete
-	again        int64 // tries by an owner that had tried before
-	continued    int64 // owners that tried again after a first try in vain, or got the lock then
-	signals      int64 // waits in BLPOP for what belongs to the lock
-	idleCommands int64 // of the releases that released nothing
+	read         int64 // reads by clients, except those before a delete
+	again        int64 // tries by an owner that had tried less than soon before
+	continued    int64 // owners that tried a second time
+	signals      int64 // blocking pops of the lock's signal
+	idleCommands int64 // commands of idle releases
 	pauses       tally // between two tries of a wait
 	shapes       [len(shapes)]int64
 }
 
-// Counts are what a document says of a lock in numbers.
+// Counts are the counts of a lock that the document and the thresholds contain.
 type Counts struct {
 	Acquisitions int64 `json:"acquisitions"`
 	Tries        int64 `json:"tries"`
-	Commands     int64 `json:"commands"` // of clients and of their scripts, on the lock and what belongs to it
+	Commands     int64 `json:"commands"` // of clients and of scripts, on the lock and its queues, signals and channels
 	Releases     int64 `json:"releases"` // leases that ended by a delete
 	Renewals     int64 `json:"renewals"`
-	// Expired leases ended by their TTL. LateReleases were of those: the release found that the lease had ended.
+	// Expired counts leases that ended by their TTL. LateReleases counts releases whose lease had ended before.
 	Expired      int64 `json:"expired"`
 	LateReleases int64 `json:"late_releases"`
-	// OthersDeleted counts deletes without compare that hit the lease of another, Overwritten the leases that a SET
-	// without NX replaced.
+	// OthersDeleted counts deletes without a compare that ended the lease of another client. Overwritten counts leases
+	// that a SET without NX replaced.
 	OthersDeleted int64 `json:"others_deleted"`
 	Overwritten   int64 `json:"overwritten"`
 	// UnsafeReleases counts deletes of a lease without a compare of the owner in the same step.
 	UnsafeReleases int64 `json:"unsafe_releases"`
 	WithoutNX      int64 `json:"without_nx"`  // leases that a SET without NX began
-	WithoutTTL     int64 `json:"without_ttl"` // leases
+	WithoutTTL     int64 `json:"without_ttl"` // leases without a TTL
 	TTLApart       int64 `json:"ttl_apart"`   // leases that got their TTL by a second command
 	// RenewalsStopped counts leases that were renewed and still ended by their TTL.
 	RenewalsStopped int64 `json:"renewals_stopped"`
-	// SharedValue counts tries by the value that had the lock: several clients have one value.
+	// SharedValue counts tries with the value that held the lock, which shows that several clients use the same value.
 	SharedValue int64 `json:"shared_value"`
 	IdleRelease int64 `json:"idle_releases"` // releases that released nothing
-	GaveUp      int64 `json:"gave_up"`       // waits of several tries whose client stopped asking
-	TriedOnce   int64 `json:"tried_once"`    // the same of a single try
-	Open        int64 `json:"open_waits"`    // at the end of the capture
+	GaveUp      int64 `json:"gave_up"`       // waits of several tries whose client stopped trying
+	TriedOnce   int64 `json:"tried_once"`    // waits of a single try whose client did not try again
+	Open        int64 `json:"open_waits"`    // waits that were open at the end of the capture
 	AtStart     int64 `json:"held_at_start"` // releases of leases that were granted before the capture
-	// Nameless is 1 for a lock in whose name a part is undefined, null or None: a variable without a value.
+	// Nameless is 1 if a part of the lock's name is undefined, null or None, as of a variable without a value.
 	Nameless int64 `json:"nameless"`
 }
 
-// unsafe counts what breaks a lock.
+// unsafe returns the number of faults by which two clients can hold the lock, or no client can ever obtain it.
 func (c Counts) unsafe() int64 { return c.OthersDeleted + c.Overwritten + c.WithoutTTL + c.SharedValue }
 
 // add adds the figures of another lock.

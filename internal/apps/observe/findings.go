@@ -9,31 +9,31 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// fault is a violation by a lock: the name of its count in JSON, and its meaning.
+// fault is a kind of misuse of a lock.
 type fault struct {
-	name string
-	says func(c Counts) string // "" if there is no violation
+	name string                // JSON name of its count
+	says func(c Counts) string // the text of the finding; "" if the lock does not have the fault
 }
 
-// faults are in the order of what matters most.
+// faults is in descending order of severity.
 var faults = []fault{
 	{"without_ttl", func(c Counts) string {
-		return some(c.WithoutTTL, "lease", "has", "have", "no TTL: if the client crashes, the lock stays taken forever")
+		return some(c.WithoutTTL, "lease", "has", "have", "no TTL: if the client crashes, the lock stays held forever")
 	}},
 	{"others_deleted", func(c Counts) string {
-		return some(c.OthersDeleted, "delete", "hits", "hit", "the lease of another client: the lock is deleted "+
-			"without a check of its owner")
+		return some(c.OthersDeleted, "delete", "ended", "ended", "the lease of another client: the release does not "+
+			"compare the owner before it deletes the lock")
 	}},
 	{"overwritten", func(c Counts) string {
-		return some(c.Overwritten, "SET", "replaces", "replace", "the lease of another client: the SET has no NX")
+		return some(c.Overwritten, "SET", "replaced", "replaced", "the lease of another client: the SET has no NX")
 	}},
 	{"without_nx", func(c Counts) string {
-		return some(c.WithoutNX, "lease", "begins", "begin", "with a SET without NX, which takes the lock from its "+
-			"holder")
+		return some(c.WithoutNX, "lease", "began", "began", "with a SET without NX, which succeeds even if another "+
+			"client holds the lock")
 	}},
 	{"shared_value", func(c Counts) string {
-		return some(c.SharedValue, "try", "comes", "come", "from the value that has the lock: several clients share "+
-			"one value, so a compare before a delete protects nothing, and their waits count as one")
+		return some(c.SharedValue, "try", "used", "used", "the value that holds the lock: several clients share "+
+			"one value, so a compare before a delete does not protect the lock, and their waits count as one")
 	}},
 	{"expired", func(c Counts) string {
 		if c.LateReleases > 0 {
@@ -46,39 +46,38 @@ var faults = []fault{
 			return ""
 		}
 		if c.Expired == 0 {
-			return some(c.LateReleases, "release", "comes", "come", "after the end of the lease, which another client "+
-				"ended")
+			return some(c.LateReleases, "release", "was", "were", "too late: another client had ended the lease before")
 		}
-		return fmt.Sprintf("%s; %d of these holders released later: they held for longer than the TTL", expired(c),
-			c.LateReleases)
+		return fmt.Sprintf("%s; %d of their holders released afterwards, so they worked for longer than the TTL",
+			expired(c), c.LateReleases)
 	}},
 	{"renewals_stopped", func(c Counts) string {
-		return some(c.RenewalsStopped, "lease", "was", "were", "renewed and still ended by the TTL: the "+
+		return some(c.RenewalsStopped, "lease", "was", "were", "renewed but still ended by the TTL: the "+
 			"renewals stopped before the release, or the client crashed")
 	}},
 	{"unsafe_releases", func(c Counts) string {
-		return some(c.UnsafeReleases, "release", "deletes", "delete", "the lock without comparing its owner in the "+
-			"same step: a client whose lease has ended can delete the lease of another")
+		return some(c.UnsafeReleases, "release", "deleted", "deleted", "the lock without comparing the owner in the "+
+			"same step: a client whose lease has ended can delete the lease of another client")
 	}},
 	{"ttl_apart", func(c Counts) string {
-		return some(c.TTLApart, "lease", "gets", "get", "its TTL by a second command: a crash between the two "+
-			"commands leaves the lock taken forever")
+		return some(c.TTLApart, "lease", "got its TTL", "got their TTL", "by a second command: after a crash between "+
+			"the two commands, the lock stays held forever")
 	}},
 	{"nameless", func(c Counts) string {
 		if c.Nameless == 0 {
 			return ""
 		}
-		return "a part of its name is undefined, null or None: a variable had no value, so all clients without the " +
-			"value share this lock"
+		return "a part of its name is undefined, null or None: a variable had no value, so all clients without " +
+			"that value share this lock"
 	}},
 }
 
-// expired returns how many leases ended by their TTL.
+// expired returns a text with the number of leases that ended by their TTL.
 func expired(c Counts) string {
 	return some(c.Expired, "lease", "ended", "ended", "by the TTL, not by a release")
 }
 
-// noteFaults adds the findings about faults of all locks, listed or not.
+// noteFaults adds a finding for each fault of each lock, including unlisted locks.
 func (d *Document) noteFaults(locks []*key, name func(string) string) {
 	for _, f := range faults {
 		d.noteOne(f.name, len(locks), func(i int) (about, says string) {
@@ -90,10 +89,10 @@ func (d *Document) noteFaults(locks []*key, name func(string) string) {
 	}
 }
 
-// rule makes a finding of a lock's figures: a sentence, or "" for none.
+// rule returns the text of a finding about a lock's figures; "" if the rule does not apply.
 type rule func(l Lock, f *figures) string
 
-// rules are in the order of what matters most.
+// rules is in descending order of importance.
 var rules = []rule{
 	func(l Lock, f *figures) string {
 		const enough = 10
@@ -101,15 +100,15 @@ var rules = []rule{
 		if l.IdleRelease < enough || share < 1 {
 			return ""
 		}
-		return fmt.Sprintf("%s released nothing and took %.0f %% of this lock's commands: this library releases after each "+
-			"failed try", words.Count(int(l.IdleRelease), "release"), share)
+		return fmt.Sprintf("%s released nothing and caused %.0f %% of this lock's commands: this library releases after "+
+			"each failed try", words.Count(int(l.IdleRelease), "release"), share)
 	},
 	func(l Lock, _ *figures) string {
 		const much, long = 90, 2
 		switch {
 		case l.HeldPercent >= much && l.Waiting >= 1:
 			return fmt.Sprintf("it is held %.0f %% of the time while %s clients wait: only shorter holds or more "+
-				"locks help", l.HeldPercent, results.Short(l.Waiting))
+				"locks shorten the waits", l.HeldPercent, results.Short(l.Waiting))
 		case l.Wait.P99 == nil || l.Hold.P50 == nil || l.Gap.P50 == nil || l.Gap.Count < 10:
 		case l.Gap.P50.NS > l.Hold.P50.NS/long:
 			return fmt.Sprintf("it is held %.0f %% of the time, yet one wait in a hundred takes %s: after a release "+
@@ -120,34 +119,35 @@ var rules = []rule{
 	func(l Lock, _ *figures) string {
 		const enough = 50
 		if failed := l.Tries - l.Acquisitions; l.TriesPer != nil && *l.TriesPer >= 2 && failed >= enough {
-			return fmt.Sprintf("%.0f %% of its tries find it taken; an acquisition needs %s tries",
+			return fmt.Sprintf("%.0f %% of its tries find it held; an acquisition needs %s tries",
 				100*float64(failed)/float64(l.Tries), results.Short(*l.TriesPer))
 		}
 		return ""
 	},
 	func(l Lock, _ *figures) string {
-		text := some(l.GaveUp, "wait", "ends", "end", "without the lock: the client stopped trying, so the full "+
+		text := some(l.GaveUp, "wait", "ended", "ended", "without the lock: the client stopped trying, so the full "+
 			"wait is not known")
-		once := some(l.TriedOnce, "value", "is", "are", "tried only once: the client does not wait, or it "+
-			"uses a new value for its next tries, and its waits appear shorter by one pause")
+		once := some(l.TriedOnce, "value", "was", "were", "tried only once: the client does not wait, or it "+
+			"uses a new value for its next tries, so its waits appear shorter by one pause")
 		if (l.GaveUp+l.TriedOnce)*100 < l.Tries { // below 1 %
 			return ""
 		}
 		return strings.TrimPrefix(text+map[bool]string{true: "; " + once}[once != ""], "; ")
 	},
 	func(l Lock, _ *figures) string {
-		return some(l.AtStart, "release", "belongs", "belong", "to a lease from before the capture")
+		return some(l.AtStart, "release", "ended", "ended", "a lease that was granted before the capture")
 	},
 	func(l Lock, _ *figures) string {
 		if l.Libraries != handoff {
 			return ""
 		}
-		return "handoff and cohort pass the lock on within a process without Redis: the capture shows only passes " +
-			"between processes, and all leases in between as one"
+		return "handoff and cohort pass the lock on within a process without Redis: the capture shows only leases " +
+			"of processes, each of which covers several leases of clients"
 	},
 }
 
-// some writes a count with its noun, verb and the rest of the sentence; "" for a count of 0.
+// some returns a sentence of a count, its noun, its verb and the rest; "" for a count of 0. one and many are the verb
+// in the singular and in the plural.
 func some(n int64, noun, one, many, rest string) string {
 	if n == 0 {
 		return ""
@@ -165,10 +165,10 @@ func percentOf(commands int64, l Lock) float64 {
 	return 100 * float64(commands) / float64(max(1, l.Commands))
 }
 
-// mostNamed is the number of locks for which a finding of a rule is written in full.
+// mostNamed is the number of locks for which the findings of one rule are listed separately.
 const mostNamed = 2
 
-// note adds the findings about the listed locks.
+// note adds the findings of the rules about the listed locks.
 func (d *Document) note(locks []*key) {
 	for _, r := range rules {
 		d.noteOne("", len(d.Locks), func(i int) (about, says string) {
@@ -177,7 +177,7 @@ func (d *Document) note(locks []*key) {
 	}
 }
 
-// noteOne adds the findings of a rule: the first mostNamed in full, the number of the others in brackets.
+// noteOne adds the findings of one rule or fault: the first mostNamed, and then only the number of further locks.
 func (d *Document) noteOne(fault string, locks int, says func(lock int) (about, says string)) {
 	found := 0
 	for i := range locks {
@@ -201,12 +201,12 @@ func (d *Document) noteAll(all *figures) {
 	}
 	idle := 100 * float64(all.idleCommands) / float64(max(1, d.Capture.Commands))
 	if idle >= 1 && len(d.Locks)+d.Unlisted > 1 {
-		add("%s of all locks released nothing and took %.0f %% of all commands", words.Count(int(all.IdleRelease),
+		add("%s of all locks released nothing and caused %.0f %% of all commands", words.Count(int(all.IdleRelease),
 			"release"), idle)
 	}
 	seconds := time.Duration(d.Capture.Seconds * float64(time.Second))
 	if seconds < time.Second && d.Capture.Commands > 0 {
-		add("the capture covers only %v: rates and percentiles need a longer one", seconds.Round(time.Microsecond))
+		add("the capture covers only %v: rates and percentiles need a longer capture", seconds.Round(time.Microsecond))
 	}
 	if all.Open > 0 {
 		add("%s open at the end of the capture: percentiles treat open waits as lower bounds",

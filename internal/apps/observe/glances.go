@@ -1,24 +1,24 @@
 package observe
 
-// The looks of scripts at a lock whose meaning is not yet known. A later execution of the same script shows the
-// meaning.
+// This file keeps executions of scripts that only read a lock. Whether such a script tries or releases is not known
+// until another execution of it shows more.
 
 import "slices"
 
-// glance is a look at the lock by a script whose purpose is not yet known. It may be a try, whose client queues until
-// the script of another client hands it the lock, or a release that comes too late.
+// glance is an execution of a script that only read the lock and whose purpose is not yet known. It may be a try, after
+// which the client queues until the script of another client grants it the lock, or a late release.
 type glance struct {
 	script   *script
 	args     []mark
 	from     mark
 	at       int64
 	commands int64
-	waits    bool // it read the TTL, as a client does that will wait
+	waits    bool // the script read the TTL, as a client does before it waits
 }
 
 const mostGlances = 64 // of a key
 
-// glance remembers a look.
+// glance stores a glance. If there are mostGlances, it drops the oldest.
 func (l *lock) glance(g glance) {
 	if len(l.glances) == mostGlances {
 		l.glances = slices.Delete(l.glances, 0, 1)
@@ -26,8 +26,8 @@ func (l *lock) glance(g glance) {
 	l.glances = append(l.glances, g)
 }
 
-// recall finds the script that queued the owner which now gets the lock: it had this owner as an argument. The looks of
-// that script were tries.
+// recall is called when another client's script grants the lock to owner. A script that had owner as an argument and
+// read the TTL was the try that queued it. recall counts the glances of that script as refused tries.
 func (l *lock) recall(owner mark) {
 	for _, g := range l.glances {
 		if at := slices.Index(g.args, owner); at >= 0 && g.waits && g.script.does == nothing {
@@ -43,8 +43,7 @@ func (l *lock) recall(owner mark) {
 	})
 }
 
-// releasedBefore counts the earlier looks of a script that turns out to release: they were releases that released
-// nothing.
+// releasedBefore counts the glances of scripts that are now known to release as releases that released nothing.
 func (l *lock) releasedBefore() {
 	l.glances = slices.DeleteFunc(l.glances, func(g glance) bool {
 		if g.script.does == releases {

@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// Limits of the memory for keys, because a stream may be hostile.
+// Limits for the memory of keys, because a stream may be hostile.
 const (
-	mostKeys    = 20_000  // followed at a time
+	mostKeys    = 20_000  // followed at the same time
 	mostWaiters = 200_000 // of all keys
 	mostScripts = 4096
 	longestKey  = 512 // bytes of a key's name
 
-	mostDatabases = 64 // of which the last FLUSHDB is known
+	mostDatabases = 64 // databases whose last FLUSHDB is stored
 )
 
 // id is the name of a key in its database.
@@ -23,35 +23,34 @@ type id struct {
 	name     string
 }
 
-// key is what is followed: a lock, what may be one, or what belongs to one: its queue, signal or channel.
+// key is a followed key: a lock, a possible lock, or a part of a lock such as its queue, signal or channel.
 type key struct {
 	id
-	place  *list.Element // in the order of use
-	partOf *key          // the lock that it belongs to
+	place  *list.Element // in keys.used
+	partOf *key          // the lock of which this key is a part; nil if it is not a part
 	lock   lock
-	empty  int64 // the last deletion of all keys that it knows of, µs
+	empty  int64 // time of the last deletion of all keys that has been applied to lock, µs
 }
 
-// keys are those that are followed. If there are too many, the one that was not used for longest is forgotten.
+// keys are the followed keys. If there are more than mostKeys, a key that was not used for a long time is dropped.
 type keys struct {
 	all    map[id]*key
 	used   *list.List // of *key, the last used first
-	prefix string     // of the locks, if the user says it
+	prefix string     // of the names of locks, from --prefix; "" without that flag
 	forget func(*key)
-	fresh  bool // the server was empty when the capture began, so what is not known is not held
+	fresh  bool // the server was empty when the capture began, so a new key was not held before
 
-	journal *journal // nil if no trace is wanted
+	journal *journal // nil if no trace is needed
 
-	// When all keys of all databases, and those of one, were last deleted, µs.
-	allEmpty int64
-	empty    map[int]int64
+	allEmpty int64         // time of the last deletion of all keys in all databases, µs
+	empty    map[int]int64 // time of the last deletion of all keys, by database, µs
 }
 
 func newKeys(prefix string, forget func(*key)) *keys {
 	return &keys{all: map[id]*key{}, used: list.New(), prefix: prefix, forget: forget, empty: map[int]int64{}}
 }
 
-// find returns a key that is followed; nil if it is not.
+// find returns a followed key; nil if the key is not followed.
 func (ks *keys) find(database int, name []byte) *key {
 	k := ks.all[id{database, string(name)}]
 	if k != nil {
@@ -61,7 +60,8 @@ func (ks *keys) find(database int, name []byte) *key {
 	return k
 }
 
-// emptied notes that all keys are deleted. update applies it to a key at its next use.
+// emptied records that all keys of a database, or of all databases, were deleted. update applies it to each key at its
+// next use.
 func (ks *keys) emptied(database int, all bool, at int64) {
 	if _, known := ks.empty[database]; all || !known && len(ks.empty) >= mostDatabases {
 		ks.allEmpty = at
@@ -78,7 +78,7 @@ func (ks *keys) update(k *key) {
 	}
 }
 
-// follow returns a key, which is followed from now on; nil if it cannot be: its name is too long.
+// follow returns a key and follows it from now on; nil if its name is too long.
 func (ks *keys) follow(database int, name []byte, at int64) *key {
 	if k := ks.find(database, name); k != nil || len(name) > longestKey {
 		return k
@@ -96,7 +96,7 @@ func (ks *keys) follow(database int, name []byte, at int64) *key {
 	return k
 }
 
-// drop forgets a key that was not used for long, if possible one without a lease and waiters.
+// drop drops one of the keys that were not used for longest, preferably one without a lease and waiters.
 func (ks *keys) drop() {
 	const looked = 64
 	place := ks.used.Back()
@@ -112,14 +112,14 @@ func (ks *keys) drop() {
 	ks.forget(k)
 }
 
-// A key's name may say that it is a lock, or that a variable in it had no value.
+// ofLock matches the names of locks. noName matches names that contain a variable without a value.
 var (
 	ofLock = regexp.MustCompile(`(?i:(?:^|[^a-z])(?:lock|locks|mutex|lease|shedlock)(?:$|[^a-z]))|` +
 		`[a-z](?:Lock|Mutex|Lease)(?:$|[^a-z])`)
 	noName = regexp.MustCompile(`(?:^|[^A-Za-z0-9_])(?:undefined|null|None)(?:$|[^A-Za-z0-9_])`)
 )
 
-// named reports whether a key's name is that of a lock.
+// named reports whether a key is a lock by its name: it has the prefix, or without a prefix, it matches ofLock.
 func (ks *keys) named(name []byte) bool {
 	if ks.prefix != "" {
 		return bytes.HasPrefix(name, []byte(ks.prefix))
@@ -127,10 +127,13 @@ func (ks *keys) named(name []byte) bool {
 	return len(name) <= longestKey && ofLock.Match(name)
 }
 
-// isLock reports whether a key is a lock. With a prefix that decides, and otherwise a name such as lock:order:7. A key
-// of another name is a lock if its owner is compared when it is deleted or renewed, or if it is tried again by the same
-// owner; then it must have been deleted at some time, or tried again more than once, and clients do not read it: caches
-// are filled by SET NX as well.
+// isLock reports whether a key is a lock. If there is a prefix, it decides. Otherwise a key is a lock if
+//   - its owner is compared in the same step in which it is deleted, or it is a hash like Redisson's locks,
+//   - it has a name such as lock:order:7,
+//   - or clients rarely read it, and it is deleted after a GET, or the same owner tries it again and it is deleted, or
+//     the same owner tries it again more than once.
+//
+// The conditions of the last case exclude caches, which are also filled by SET NX.
 func (ks *keys) isLock(k *key) bool {
 	f := &k.lock.figures
 	if k.partOf != nil || f.Tries == 0 && f.Acquisitions == 0 {
@@ -150,8 +153,8 @@ func (ks *keys) isLock(k *key) bool {
 	return f.apart > 0 || f.again > 0 && f.plain > 0 || f.again > 1 && f.SharedValue == 0
 }
 
-// script is what the executions of a script have shown.
+// script is the purpose of a script, as far as its executions have shown it.
 type script struct {
-	does  act // tries, releases or renews; nothing if that is not known yet
-	owner int // place of the owner in its arguments; −1 if it is not known
+	does  act // tries, releases or renews; nothing if it is not yet known
+	owner int // index of the owner in the arguments; −1 if it is not yet known
 }

@@ -7,59 +7,60 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// lock is the state of a key: its lease and its waiters, in Redis's order of commands and by Redis's clock.
+// lock is the state of a key: its lease and its waiters, in the order and by the clock of Redis.
 //
-// MONITOR does not show the result of a bare SET NX: it took the lock if the earlier commands left the lock free. For
-// the first commands on a key this is not known. Its tries count as waits until a release, which names its owner,
-// proves that one of them had taken the lock.
+// MONITOR does not show the reply to a bare SET NX. It took the lock if the earlier commands left the lock free. At the
+// first commands on a key, it is not known whether the lock is free. These tries count as refused until a release,
+// which contains the owner, proves that one of them took the lock.
 type lock struct {
 	figures
-	seen    int64 // first, µs
-	known   bool  // whether it is held
-	freeBy  int64 // ms: a lease from before the capture has ended by then; 0 if not known
+	seen    int64 // when the key was first used, µs
+	known   bool  // held is known to be true or false
+	freeBy  int64 // when a lease from before the capture has ended at the latest, ms; 0 if not known
 	held    bool
 	lease   lease
 	waiters map[mark]*waiter
 	lost    []lost
-	pooled  bool // an owner used several connections, or several owners shared one
-	// byOthers counts deletes by the connections of other clients. It is ignored if connections turn out to be pooled.
+	pooled  bool // an owner used several connections, or several owners shared one connection
+	// byOthers counts deletes by the connections of other clients. It is ignored if pooled is true, because then a
+	// connection does not identify a client.
 	byOthers int64
 	looked   int64 // GETs by clients during the lease
 	freed    int64 // when the last lease ended, µs
-	ranOut   int64 // the last time that a TTL ended a lease, µs
-	watcher  mark  // the connection of the last WATCH: its transaction compares before it deletes
+	ranOut   int64 // when a TTL last ended a lease, µs
+	watcher  mark  // the connection of the last WATCH, whose transaction compares the owner before it deletes
 	glances  []glance
-	journal  *journal // nil if no trace is wanted
+	journal  *journal // nil if no trace is needed
 	of       *named
 }
 
-// lease is a grant under way.
+// lease is the current lease of a lock.
 type lease struct {
-	owner, from mark // its value, and its client's connection
-	asked, at   int64
-	until       int64 // ms; 0 without a TTL
-	guessed     bool  // only the connection proved the owner, and a pool may have given it to another client since
+	owner, from mark  // the value of the key, and the connection of the client
+	asked, at   int64 // the first try and the grant, µs
+	until       int64 // the end of the TTL, ms; 0 without a TTL
+	guessed     bool  // the owner was found only by its connection, which a pool may have given to another client
 	renewed     bool
-	early       bool  // only an expired TTL shows that its try took the lock, and Redis may still have refused the try
-	rivals      []try // of other clients since an early try: if Redis refused it, the first of these took the lock
-	leaving     bool  // its holder released it for a later time (ShedLock's lockAtLeastFor)
+	early       bool  // the try came so shortly after the end of a TTL that Redis may have refused it; see early.go
+	rivals      []try // tries of other clients since an early try; if Redis refused that, the first of them took the lock
+	leaving     bool  // its holder has shortened the TTL in place of a release (ShedLock's lockAtLeastFor)
 }
 
-// waiter is an owner that tried and has not got the lock.
+// waiter is an owner that has tried and has not obtained the lock yet.
 type waiter struct {
-	first, last int64
-	until       int64 // ms: the end of the lease that the last try asked for
+	first, last int64 // its first and its last try, µs
+	until       int64 // the end of the TTL that the last try would have set, ms
 	tries       int64
-	from        mark // the last connection
+	from        mark // the connection of the last try
 }
 
 // lost is a lease that ended before its client released it.
 type lost struct {
 	owner, from mark
-	forgotten   int64 // ms: no release is expected any more
-	// deleted counts deletes that may have hit the leases of others. Each client deletes once. So if the first delete
-	// after an expiry came from the expired lease, every later owner loses its lease to the previous one, until one
-	// delete finds no lock.
+	forgotten   int64 // when its release is no longer expected, ms
+	// deleted counts deletes that may have ended the leases of other clients. Each client deletes once. So if the first
+	// delete after an expiry belongs to the expired lease, each later holder loses its lease to the delete of the
+	// previous holder, until a delete finds no lock.
 	deleted int64
 }
 
@@ -72,7 +73,7 @@ type try struct {
 	hash, bare  bool
 }
 
-// advance lets a lease end whose TTL is over. Redis compares whole ms.
+// advance ends the lease if its TTL has ended. Like Redis, it compares whole ms.
 func (l *lock) advance(at int64) {
 	now := at / 1000
 	if l.held && l.lease.until > 0 && now > l.lease.until {
@@ -96,7 +97,7 @@ func (l *lock) expire(at int64) {
 	l.ranOut = at
 }
 
-// countExpiry counts a lease that its TTL has ended.
+// countExpiry counts the current lease as ended by its TTL.
 func (l *lock) countExpiry() {
 	l.Expired++
 	if l.lease.renewed {
@@ -104,8 +105,8 @@ func (l *lock) countExpiry() {
 	}
 }
 
-// emptied ends the lease when all keys of the database are deleted, as tests do between two cases. This is no fault of
-// the lock.
+// emptied ends the lease because all keys of the database were deleted, as tests do between two cases. It counts no
+// fault.
 func (l *lock) emptied(at int64) {
 	if l.advance(at); l.held {
 		l.finish(at)
@@ -113,8 +114,8 @@ func (l *lock) emptied(at int64) {
 	l.known, l.freed, l.lost, l.looked = true, at, nil, 0
 }
 
-// lose remembers the current lease, because its client does not know of the loss and will still release it. deleted is
-// the count of the previous lost lease in the same chain of deletes.
+// lose stores the current lease as lost, because its client does not know of the loss and will still release it.
+// deleted is the count of the previous lost lease in the same chain of deletes.
 func (l *lock) lose(at, deleted int64) {
 	ttl := int64(0)
 	if l.lease.until > 0 {
@@ -127,7 +128,7 @@ func (l *lock) lose(at, deleted int64) {
 	}
 }
 
-// finish counts the current lease, which ended at this time.
+// finish ends and counts the current lease.
 func (l *lock) finish(at int64) {
 	if l.lease.until == 0 {
 		l.WithoutTTL++
@@ -169,11 +170,11 @@ func (l *lock) refuse(t try, room bool) {
 	w.tries++
 }
 
-// soon is the longest pause of a polling client, and the longest time for which a connection counts as that of a
-// waiter, in µs.
+// soon is the assumed longest pause of a polling client, and the time after its last try for which a waiter counts as
+// the user of its connection, in µs.
 const soon = int64(time.Second / time.Microsecond)
 
-// asksAgain counts the next try of a waiter. After a long pause the try may belong to another wait.
+// asksAgain counts another try of a waiter. After a pause longer than soon, the try may belong to a new wait.
 func (l *lock) asksAgain(w *waiter, at int64) {
 	if at-w.last <= soon {
 		l.again++
@@ -184,7 +185,8 @@ func (l *lock) asksAgain(w *waiter, at int64) {
 	l.pauses.add(at - w.last)
 }
 
-// shares reports whether another waiter uses the same connection: then connections do not distinguish clients.
+// shares reports whether another waiter uses the same connection, so that connections do not identify clients. Of many
+// waiters it checks only a few.
 func (l *lock) shares(t try) bool {
 	const most = 64
 	for owner, w := range l.waiters {
@@ -195,7 +197,7 @@ func (l *lock) shares(t try) bool {
 	return false
 }
 
-// grant begins a lease.
+// grant counts a try that took the lock, and begins its lease.
 func (l *lock) grant(t try) {
 	l.Tries++
 	if w := l.waiters[t.owner]; w != nil {
@@ -208,7 +210,7 @@ func (l *lock) grant(t try) {
 	l.begin(t)
 }
 
-// begin counts a lease of an owner that may have waited.
+// begin begins and counts a lease, and ends the wait of its owner.
 func (l *lock) begin(t try) {
 	waited := int64(0)
 	if w := l.waiters[t.owner]; w != nil {
@@ -234,7 +236,8 @@ type values []mark
 
 func (v values) has(m mark) bool { return m != 0 && slices.Contains(v, m) }
 
-// proveBy proves that a waiter has the lock: a script compared the waiter's value, and that of no other waiter.
+// proveBy makes a waiter the holder, if it is the only waiter whose value is among the arguments of a script that only
+// a holder calls. It ignores the value but.
 func (l *lock) proveBy(v values, but mark) {
 	found, owner := 0, mark(0)
 	for at, each := range v {
@@ -247,7 +250,8 @@ func (l *lock) proveBy(v values, but mark) {
 	}
 }
 
-// proveFrom proves it by the connection, which is weaker, because several waiters may share a connection.
+// proveFrom makes a waiter the holder by its connection, from which a command came that only a holder sends. This is
+// less certain than proveBy, because several waiters may share a connection.
 func (l *lock) proveFrom(from mark) {
 	found, owner := 0, mark(0)
 	for each, w := range l.waiters {
@@ -264,21 +268,22 @@ func (l *lock) proveFrom(from mark) {
 	}
 }
 
-// mostCompared bounds the waiters that proveFrom compares one by one, and so its time.
+// mostCompared is the largest number of waiters that proveFrom and waitsBy compare with a connection. It bounds their
+// time.
 const mostCompared = 1000
 
-// prove makes a waiter's last try the one that took the lock: what it does now only an owner does.
+// prove makes a waiter the holder since its last try, because it has sent a command that only a holder sends.
 func (l *lock) prove(owner mark) {
 	w := l.waiters[owner]
 	switch {
 	case !l.held:
-	case l.lease.guessed: // the guess was wrong: this is the same lease
+	case l.lease.guessed: // proveFrom found the wrong owner of this lease
 		l.waiters[l.lease.owner] = &waiter{first: l.lease.at, last: l.lease.at, from: l.lease.from, tries: 1}
 		delete(l.waiters, owner)
 		l.pooled = true
 		l.lease.owner, l.lease.from, l.lease.guessed = owner, w.from, false
 		return
-	default: // its end was not seen
+	default: // the end of the current lease did not appear in the stream
 		if l.lease.until > 0 {
 			l.countExpiry()
 			l.lose(w.last, 0)
@@ -288,7 +293,7 @@ func (l *lock) prove(owner mark) {
 	l.begin(try{owner: owner, from: w.from, at: w.last, until: w.until})
 }
 
-// asks handles a try: it takes the lock if that is free.
+// asks handles a try that takes the lock if the lock is free.
 func (l *lock) asks(t try, room bool) {
 	l.advance(t.at)
 	switch {
@@ -313,15 +318,16 @@ func (l *lock) asks(t try, room bool) {
 	}
 }
 
-// takes handles a try that took the lock. If its script had the owner before as an argument, that handed the lock over.
+// takes handles a script that gave the lock to t.owner. If the previous owner is among the script's arguments, the
+// script was its release, which handed the lock over.
 func (l *lock) takes(t try, args values) {
 	l.advance(t.at)
-	if !l.known { // a script that hands the lock over proves who had it
+	if !l.known { // the arguments of a script that hands the lock over contain the previous owner
 		l.proveBy(args, t.owner)
 	}
 	switch {
 	case !l.held:
-	case l.lease.owner == t.owner: // entered again
+	case l.lease.owner == t.owner: // the holder acquires its reentrant lock again
 		l.Tries++
 		l.lease.until = max(l.lease.until, t.until)
 		return
@@ -330,10 +336,10 @@ func (l *lock) takes(t try, args values) {
 		l.release(t.at)
 	case l.lease.until > 0 && t.at/1000 >= l.lease.until:
 		l.expire(t.at)
-	default: // a delete that was not seen, such as an eviction
+	default: // the delete did not appear in the stream, for example an eviction
 		l.finish(t.at)
 	}
-	if !args.has(t.owner) { // the script of another client hands it the lock, so this is not a try
+	if !args.has(t.owner) { // another client's script handed it the lock, so this is not a try
 		l.Tries--
 	}
 	l.grant(t)
@@ -355,7 +361,7 @@ func (l *lock) overwritten(t try) {
 	l.begin(t)
 }
 
-// freedBy handles a delete after the owner was compared with an argument.
+// freedBy handles a script that compared the owner with an argument and then deleted the lock.
 func (l *lock) freedBy(at int64, args values) {
 	l.compared++
 	l.advance(at)
@@ -370,7 +376,7 @@ func (l *lock) freedBy(at int64, args values) {
 	l.known, l.freed = true, at
 }
 
-// idle handles a release that released nothing, with the number of its commands.
+// idle handles a release that released nothing. It is late if it belongs to a lost lease, and idle otherwise.
 func (l *lock) idle(at, commands int64, args values) {
 	l.advance(at)
 	late := slices.IndexFunc(l.lost, func(past lost) bool { return args.has(past.owner) })
@@ -383,7 +389,7 @@ func (l *lock) idle(at, commands int64, args values) {
 	l.idleCommands += commands
 }
 
-// deleted handles a delete without compare, by a connection.
+// deleted handles a delete without a compare in the same step. Only the connection shows which client sent it.
 func (l *lock) deleted(at int64, from mark) {
 	l.advance(at)
 	looked, watched := l.looked > 0, l.watcher == from
@@ -423,7 +429,7 @@ func (l *lock) deleted(at int64, from mark) {
 		}
 		l.lose(at, 0)
 		l.release(at)
-	case len(l.lost) > 0: // by which of the clients is not known
+	case len(l.lost) > 0: // it is not known which client sent it
 		past := l.lost[0]
 		l.lost = slices.Delete(l.lost, 0, 1)
 		l.lose(at, past.deleted+1)
@@ -434,7 +440,7 @@ func (l *lock) deleted(at int64, from mark) {
 	}
 }
 
-// waitsBy reports whether a client waits by this connection.
+// waitsBy reports whether a waiter used this connection last.
 func (l *lock) waitsBy(from mark) bool {
 	for _, w := range l.waiters {
 		if w.from == from || len(l.waiters) > mostCompared {
@@ -444,7 +450,7 @@ func (l *lock) waitsBy(from mark) bool {
 	return false
 }
 
-// renewed handles another end of a lease. args are those of a script; nil without one.
+// renewed handles a command that changes the end of a lease. args are the arguments of the script; nil without one.
 func (l *lock) renewed(s step, at int64, from mark, args values) {
 	l.advance(at)
 	if !l.known {
@@ -470,17 +476,17 @@ func (l *lock) renewed(s step, at int64, from mark, args values) {
 		s.ttl = max(s.ttl, l.lease.until)
 	}
 	l.Renewals++
-	longer := s.ttl >= l.lease.until // equal within a millisecond
+	longer := s.ttl >= l.lease.until // a renewal within the same millisecond leaves it equal
 	if longer {
 		l.leased(s.ttl - at/1000)
 	}
 	l.lease.renewed = l.lease.renewed || longer
-	l.lease.early = false // only its owner renews it
+	l.lease.early = false // only a holder renews, so Redis did not refuse its try
 	l.lease.leaving = s.word == setXX && !longer
 	l.lease.until = s.ttl
 }
 
-// isRead handles a client that looks at the key.
+// isRead handles a client that reads the key outside a script.
 func (l *lock) isRead(at int64) {
 	if l.advance(at); l.held {
 		l.looked++
@@ -489,7 +495,7 @@ func (l *lock) isRead(at int64) {
 	}
 }
 
-// patience is how long nearly all pauses between two tries of a wait were, at most.
+// patience returns the 99th percentile of the pauses between two tries of a wait, in µs; soon if there are only a few.
 func (l *lock) patience() int64 {
 	const enough = 20
 	pauses := l.pauses.histogram()
@@ -499,7 +505,7 @@ func (l *lock) patience() int64 {
 	return results.Estimate(results.Observations{Ended: pauses}, nil).Quantile(0.99).NS / 1000
 }
 
-// quiet is the longest pause of a client that still waits.
+// quiet returns the time without a try after which a waiter counts as having given up, in µs.
 func (l *lock) quiet() int64 {
 	const times = 4
 	if p := l.patience(); p < soon {
@@ -508,7 +514,7 @@ func (l *lock) quiet() int64 {
 	return soon
 }
 
-// giveUp forgets the waiters that have stopped trying.
+// giveUp ends the waits of clients that have stopped trying, and returns their number.
 func (l *lock) giveUp(at int64) (forgotten int) {
 	if len(l.waiters) == 0 {
 		return 0
@@ -549,7 +555,8 @@ func (l *lock) close(at int64) {
 	}
 	l.byOthers = 0
 	l.giveUp(at)
-	// If many values that failed once were never tried again, the library takes another one for its next tries.
+	// If many values were tried only once, the library uses a new value after its first try. Then the open waits with one
+	// try belong to the same clients as other waits.
 	once, patience := l.TriedOnce, l.patience()
 	for _, w := range l.waiters {
 		if w.tries == 1 && at-w.last > patience {

@@ -13,8 +13,8 @@ import (
 	"github.com/lockbench/lockbench/internal/apps/document"
 )
 
-// stream makes a MONITOR stream of lines such as "120 c1 SET k a NX PX 50": the ms, the client, the command. A line
-// that begins with > is of a script, and # stands for a blank within an argument.
+// stream converts lines such as "120 c1 SET k a NX PX 50" (the time in ms, the client, the command) to a MONITOR
+// stream. In a line of a script, > replaces the client. # stands for a blank within an argument.
 func stream(lines ...string) string {
 	var text strings.Builder
 	for _, line := range lines {
@@ -25,7 +25,7 @@ func stream(lines ...string) string {
 		}
 		ms, err := strconv.Atoi(words[0])
 		if err != nil {
-			panic(err) // of the test's own table
+			panic(err) // a mistake in the test's table
 		}
 		fmt.Fprintf(&text, "%d.%06d [0 %s]", 1_700_000_000+ms/1000, ms%1000*1000, from)
 		for _, word := range words[2:] {
@@ -36,7 +36,7 @@ func stream(lines ...string) string {
 	return text.String()
 }
 
-// observed reads a stream.
+// observed returns the document of a stream.
 func observed(t *testing.T, options Options, lines ...string) *Document {
 	t.Helper()
 	if options.Top == 0 {
@@ -49,7 +49,7 @@ func observed(t *testing.T, options Options, lines ...string) *Document {
 	return d
 }
 
-// known are lines after which no client has the lock k.
+// known are lines after which the lock k is known to be free.
 var known = []string{"0 c9 EVALSHA rel 1 k z", "0 > GET k", "0 > DEL k"}
 
 func TestLeasesAreReconstructed(t *testing.T) {
@@ -265,7 +265,7 @@ func TestWaitsAndHolds(t *testing.T) {
 			t.Errorf("%s is %d ns, want %v ms", name, got, ms)
 		}
 	}
-	near("hold", l.Hold.Max.NS, 130) // open
+	near("hold", l.Hold.Max.NS, 130) // open at the end of the capture
 	near("hold p50", l.Hold.P50.NS, 50)
 	near("wait", l.Wait.Max.NS, 155)
 	near("gap", l.Gap.Max.NS, 20)
@@ -277,7 +277,7 @@ func TestWaitsAndHolds(t *testing.T) {
 func TestCachesAreNoLocks(t *testing.T) {
 	t.Parallel()
 	var lines []string
-	for i := range 200 { // a cache, a marker of work done, and a semaphore
+	for i := range 200 { // a cache, markers of finished work, and a semaphore
 		lines = append(lines,
 			fmt.Sprintf("%d c1 GET cache:%d", i, i%50), fmt.Sprintf("%d c1 SET cache:%d page NX EX 60", i, i%50),
 			fmt.Sprintf("%d c2 SET cache:%d page NX EX 60", i, i%50), fmt.Sprintf("%d c1 DEL cache:%d", i, i%25),
@@ -312,7 +312,7 @@ func TestKeysCanBeHidden(t *testing.T) {
 	}
 }
 
-// A reading that is stopped returns what was read until then.
+// If ctx ends, Read returns the figures up to then.
 func TestReadingCanBeStopped(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -324,12 +324,12 @@ func TestReadingCanBeStopped(t *testing.T) {
 	}
 }
 
-// repeated is a text without an end.
+// repeated is a reader that returns its text again and again.
 type repeated string
 
 func (r repeated) Read(to []byte) (int, error) { return copy(to, r), nil }
 
-// Many keys and many owners take no more memory than the limits allow, and locks that are forgotten count.
+// Many keys and owners do not exceed the limits for memory, and dropped locks still count.
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	var text strings.Builder

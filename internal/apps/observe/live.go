@@ -12,35 +12,35 @@ import (
 	"github.com/lockbench/lockbench/internal/store/redis/servers"
 )
 
-// A live capture ends by what comes first: its time, its number of lines, or the server's memory. A second connection
-// looks at what the server holds for the reader.
+// A live capture ends as soon as it reaches its limit of time or of commands, or as soon as the server's output buffer
+// for MONITOR exceeds a limit. A second connection checks the size of that buffer.
 const (
-	// UsualFor and LongestFor are how long a live capture lasts unless the user says so, and at most.
+	// UsualFor is the default duration of a live capture, and LongestFor the maximum.
 	UsualFor   = 5 * time.Second
 	LongestFor = time.Minute
-	// UsualLines are as many commands as a live capture reads unless the user says so.
+	// UsualLines is the default maximum number of commands of a live capture.
 	UsualLines = 200_000
 
-	mostHeld   = 32 << 20 // bytes that a user's server may hold for the reader
-	mostOwn    = 1 << 30  // the same of a server that lockbench started
+	mostHeld   = 32 << 20 // bytes: limit of the output buffer at a user's server
+	mostOwn    = 1 << 30  // bytes: the limit at a server that lockbench started
 	guardEvery = 50 * time.Millisecond
-	guardWaits = 5 * time.Second // for an answer; a server that gives none is not observed any longer
+	guardWaits = 5 * time.Second // for a reply; if there is none, the capture ends
 )
 
 const closed = "the server closed the connection"
 
 // Live limits how long a server is observed.
 type Live struct {
-	For   time.Duration // 0 is without a limit
-	Lines int64         // commands that clients sent and that scripts executed; 0 is without a limit
+	For   time.Duration // 0 means no limit
+	Lines int64         // commands of clients and of scripts; 0 means no limit
 	Begun func()        // called when MONITOR has begun; may be nil
 
-	held    int64  // the limit of what the server may hold
-	reading func() // called before each line; nil but in tests
+	held    int64  // limit of the server's output buffer, bytes
+	reading func() // called before each line; only tests set it
 }
 
-// Watch observes one node by MONITOR until its time is over, it has read enough, or the server holds too much for it.
-// When ctx ends it returns what it has read until then. Its own commands are left out.
+// Watch observes one node by MONITOR until it reaches one of the limits of live. When ctx ends, it returns the figures
+// up to then. It leaves out the commands of its own connections.
 func Watch(ctx context.Context, at servers.Options, live Live, options Options) (*Document, error) {
 	m, err := servers.OpenMonitor(ctx, at)
 	if err != nil {
@@ -68,8 +68,8 @@ type capture struct {
 
 	mu    sync.Mutex
 	ended bool
-	why   string // it stopped before its time; "" otherwise
-	cut   bool   // commands of that time are missing, although nothing but the user's limits should end it
+	why   string // why it ended before live.For; "" if it did not
+	cut   bool   // it ended by a fault, so commands are missing
 }
 
 func newCapture(m *servers.Monitor, live Live, o *observer) *capture {
@@ -78,14 +78,14 @@ func newCapture(m *servers.Monitor, live Live, o *observer) *capture {
 	return &capture{monitor: m, live: live, observer: o, scanner: s}
 }
 
-// document returns what was read, and why that ended.
+// document returns the figures, and why the capture ended.
 func (c *capture) document(options Options) *Document {
 	d := c.observer.document(c.scanner.counted, options)
 	d.Stopped, d.Cut = c.why, c.cut
 	return d
 }
 
-// run reads until the capture ends. The guard is over when it returns.
+// run reads until the capture ends. When it returns, the guard has ended.
 func (c *capture) run(ctx context.Context) {
 	watching, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var guard sync.WaitGroup
@@ -113,7 +113,7 @@ func (c *capture) read() {
 			if !errors.Is(err, io.EOF) {
 				why = err.Error()
 			}
-			c.end(why, true) // unless it has ended already
+			c.end(why, true) // without effect if end has stopped the reader
 			break
 		}
 		if l.own {
@@ -126,14 +126,14 @@ func (c *capture) read() {
 		}
 		c.observer.take(l)
 		if c.live.Lines > 0 && c.scanner.commands >= c.live.Lines {
-			c.end(fmt.Sprintf("%d commands were read, the limit by --lines", c.live.Lines), false)
+			c.end(fmt.Sprintf("after %d commands, the limit of --lines", c.live.Lines), false)
 			break
 		}
 	}
 	c.observer.flush()
 }
 
-// end ends the capture, once: the first reason counts.
+// end ends the capture. Only the first call has an effect.
 func (c *capture) end(why string, cut bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -144,7 +144,8 @@ func (c *capture) end(why string, cut bool) {
 	c.monitor.Stop()
 }
 
-// guard looks at what the server holds for the reader, and ends the capture if that is too much or is not known.
+// guard checks the server's output buffer for MONITOR every guardEvery. It ends the capture if the buffer exceeds the
+// limit or its size is not known, because a full buffer can use up the server's memory.
 func (c *capture) guard(ctx context.Context) {
 	ticks := time.NewTicker(guardEvery)
 	defer ticks.Stop()
@@ -155,8 +156,8 @@ func (c *capture) guard(ctx context.Context) {
 			err = c.monitor.Kill(asking)
 			if err == nil {
 				const kb = 1 << 10
-				err = fmt.Errorf("the server held %d KB for this reader, more than %d: it sends faster than the "+
-					"reader reads, so lockbench ended MONITOR", held/kb, c.live.held/kb)
+				err = fmt.Errorf("the server's output buffer for MONITOR grew to %d KB, and lockbench allows %d KB: the "+
+					"server sends faster than lockbench reads, so lockbench ended MONITOR", held/kb, c.live.held/kb)
 			}
 		}
 		cancel()

@@ -22,10 +22,10 @@ import (
 	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
-// at returns what leads to a server.
+// at returns the options to reach a server.
 func at(url string) servers.Options { return servers.Options{Address: url, RunID: store.NewRunID()} }
 
-// fight has clients of spin take one lock, and returns how many leases they had.
+// fight makes clients of spin contend for one lock, and returns the total number of their leases.
 func fight(t *testing.T, server *redistest.Server, clients, leases int) int {
 	t.Helper()
 	v, err := strategies.NewVariant("spin", nil)
@@ -63,7 +63,7 @@ func fight(t *testing.T, server *redistest.Server, clients, leases int) int {
 	return clients * leases
 }
 
-// What is observed of a server while its lock is contended is what happened, and Ctrl-C returns what was seen.
+// The figures of a live capture match the leases of contending clients, and Ctrl-C returns the figures up to then.
 func TestAServerIsObservedLive(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -76,7 +76,7 @@ func TestAServerIsObservedLive(t *testing.T) {
 		<-begun
 		fight(t, server, 1, 1) // a release proves that the lock is free
 		leases = 1 + fight(t, server, 6, 30)
-		time.Sleep(300 * time.Millisecond) // what the server has written arrives
+		time.Sleep(300 * time.Millisecond) // time for the rest of the stream to arrive
 		interrupt()
 	})
 	before := calls(t, client)
@@ -94,7 +94,7 @@ func TestAServerIsObservedLive(t *testing.T) {
 	if faults, _ := faultsOf(d); len(faults) > 0 {
 		t.Errorf("found %v", faults)
 	}
-	// Clients greet, and the scripts of releases contain two commands each.
+	// Clients send commands when they connect, and the script of each release executes two commands.
 	if own := d.Capture.Commands - l.Commands; own > 40 {
 		t.Errorf("%d commands are of no lock: are those of the reader left out?", own)
 	}
@@ -111,7 +111,7 @@ func calls(t *testing.T, client redis.UniversalClient) map[string]int64 {
 	return replies.ParseInfo(text).Calls()
 }
 
-// A capture ends when its time is over, also on a server with nothing to do, and after so many lines.
+// A capture ends at its limit of time, even on an idle server, and at its limit of commands.
 func TestALiveCaptureEnds(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, "--requirepass", "se/cret")
@@ -137,7 +137,7 @@ func TestALiveCaptureEnds(t *testing.T) {
 	}
 }
 
-// TLS and a password apart from the address are those of a run.
+// Watch uses TLS, and a password that is not in the address, as a run does.
 func TestAnEncryptedServerIsObserved(t *testing.T) {
 	t.Parallel()
 	cert, key := redistest.Certificate(t)
@@ -159,7 +159,7 @@ func TestAnEncryptedServerIsObserved(t *testing.T) {
 	}
 }
 
-// A reader that is slower than the server loses MONITOR before the server's memory is full.
+// If lockbench reads more slowly than the server sends, it ends MONITOR before the server's memory is full.
 func TestASlowReaderIsStopped(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -172,7 +172,7 @@ func TestASlowReaderIsStopped(t *testing.T) {
 		defer close(flooded)
 		<-begun
 		value := strings.Repeat("x", 50_000)
-		for range 600 { // 30 MB: more than the sockets hold
+		for range 600 { // 30 MB, more than the buffers of the sockets
 			client.Set(t.Context(), "page", value, 0)
 		}
 	})
@@ -200,7 +200,7 @@ func TestASlowReaderIsStopped(t *testing.T) {
 	t.Log(d.Stopped)
 }
 
-// A server that ends is said, with what was seen.
+// If the server ends, the document has the figures up to then and reports the end as a fault.
 func TestAServerThatEnds(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -214,7 +214,7 @@ func TestAServerThatEnds(t *testing.T) {
 	}
 }
 
-// The rights that docs/ACL.md has suffice, and all that a user lacks is named.
+// The rights in docs/ACL.md suffice, and the error lists all rights that a user lacks.
 func TestRightsToObserve(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -256,7 +256,7 @@ func TestRightsToObserve(t *testing.T) {
 			t.Errorf("without %s: %v", right, err)
 		}
 	}
-	poll.Until(t, "no MONITOR goes on", func() bool { // the server closes a connection when it gets to it
+	poll.Until(t, "no MONITOR goes on", func() bool { // the server closes connections with a delay
 		list, err := client.ClientList(t.Context()).Result()
 		if err != nil {
 			t.Fatal(err)

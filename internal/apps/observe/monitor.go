@@ -1,7 +1,7 @@
-// Package observe reconstructs the contention of locks out of a captured Redis MONITOR stream. Read it as the data
-// flows: monitor.go takes lines apart, commands.go makes steps of them, shapes.go says which steps are which operation
-// on a lock, keys.go gathers what belongs to a key and forgets what is no lock, leases.go reconstructs leases and
-// waits, figures.go counts them, document.go is the result, which findings.go explains.
+// Package observe reconstructs the contention of locks from a captured Redis MONITOR stream. The data flows through the
+// files in this order: monitor.go parses lines, commands.go converts them to steps, shapes.go recognizes operations on
+// locks in the steps of a command or script, keys.go stores the keys and decides which are locks, leases.go
+// reconstructs leases and waits, figures.go counts them, document.go presents the result, and findings.go explains it.
 package observe
 
 import (
@@ -17,10 +17,10 @@ import (
 	"github.com/lockbench/lockbench/internal/untrusted"
 )
 
-// A stream may be hostile: what is read of it is bounded.
+// Limits for lines, because a stream may be hostile.
 const (
-	longestLine = 64 << 10 // bytes; of a longer line only the beginning is read
-	mostArgs    = 256      // of a command
+	longestLine = 64 << 10 // bytes; the rest of a longer line is ignored
+	mostArgs    = 256      // per command
 )
 
 // line is a command as MONITOR shows it:
@@ -34,27 +34,27 @@ type line struct {
 	database int
 	from     []byte // the client's address: IPv4, [IPv6], unix:PATH, or lua
 	inner    bool   // a script executed it
-	own      bool   // it is of the reader itself
+	own      bool   // lockbench sent it
 	args     [][]byte
-	cut      bool // arguments are missing
+	cut      bool // arguments are missing, because the line or the command is too long
 }
 
 // scanner reads the lines of a stream.
 type scanner struct {
 	in    *bufio.Reader
-	texts []byte // of the line's arguments, without escapes
+	texts []byte // buffer for the line's arguments, without escapes
 	line  line
-	own   []byte // the reader's other connection, whose commands do not count; empty in a file
+	own   []byte // address of lockbench's other connection, whose commands do not count; empty for a file
 
 	counted
-	first error // of the malformed lines
+	first error // about the first malformed line
 }
 
-// counted is what was read of a stream.
+// counted has the numbers of lines that were read from a stream.
 type counted struct {
-	number    int64 // of lines
+	number    int64 // all lines
 	commands  int64
-	malformed int64 // lines that are none of MONITOR's
+	malformed int64 // lines that are not from MONITOR
 }
 
 func (c *counted) add(o counted) {
@@ -67,8 +67,9 @@ func newScanner(in io.Reader) *scanner {
 	return &scanner{in: bufio.NewReaderSize(in, longestLine), texts: make([]byte, 0, longestLine)}
 }
 
-// next reads the next command. It skips blank lines and MONITOR's own answer, and counts what is no line of MONITOR:
-// tools write messages between. The first line must be one. The error at the end is io.EOF.
+// next reads the next command. It skips blank lines and the reply OK to MONITOR. It counts and skips lines that are not
+// from MONITOR, because tools write messages in between; only the first line must be from MONITOR. At the end it
+// returns io.EOF.
 func (s *scanner) next() (*line, error) {
 	for {
 		text, err := s.in.ReadSlice('\n')
@@ -87,7 +88,7 @@ func (s *scanner) next() (*line, error) {
 		if !skip {
 			wrong = s.parse(content, long)
 		}
-		for long { // the rest of the line
+		for long { // skip the rest of the line
 			_, err = s.in.ReadSlice('\n')
 			long = errors.Is(err, bufio.ErrBufferFull)
 		}
@@ -99,7 +100,7 @@ func (s *scanner) next() (*line, error) {
 		case wrong == nil:
 			s.commands++
 			return &s.line, nil
-		case err != nil: // the stream ends within a line
+		case err != nil: // the last line may be incomplete
 		case s.commands == 0:
 			return nil, wrong
 		default:
@@ -112,12 +113,12 @@ func (s *scanner) next() (*line, error) {
 	}
 }
 
-// ended returns the error with which a stream ends.
+// ended returns the error for the end of a stream: io.EOF, or why the stream cannot be used.
 func (s *scanner) ended(err error) error {
 	switch {
 	case !errors.Is(err, io.EOF):
 		return fmt.Errorf("read line %d: %w", s.number+1, err)
-	case len(s.own) > 0: // a server may have nothing to do
+	case len(s.own) > 0: // a live server may have received no command
 	case s.commands == 0:
 		return errors.New("the stream has no line of MONITOR" + howToCapture)
 	case s.malformed > s.commands:
@@ -128,7 +129,7 @@ func (s *scanner) ended(err error) error {
 
 const howToCapture = "\nnext: capture one: redis-cli monitor | head -n 200000 > capture"
 
-// refuse returns an error that describes why a line is not from MONITOR.
+// refuse returns an error that reports why a line is not from MONITOR.
 func (s *scanner) refuse(text []byte, expected string) error {
 	const shown = 40
 	if len(text) > shown {
@@ -138,7 +139,7 @@ func (s *scanner) refuse(text []byte, expected string) error {
 		s.number, untrusted.Printable(strconv.Quote(string(text))), expected, howToCapture)
 }
 
-// parse takes a line apart. Only the beginning of a long one is known.
+// parse parses a line. If long is set, text is only the beginning of the line.
 func (s *scanner) parse(text []byte, long bool) error {
 	l := &s.line
 	*l = line{args: l.args[:0], cut: long}
@@ -147,7 +148,7 @@ func (s *scanner) parse(text []byte, long bool) error {
 	if !ok {
 		return s.refuse(text, `a time in µs, as in 1700000000.123456 [0 127.0.0.1:50412] "GET" "key"`)
 	}
-	if rest, ok = l.origin(rest); ok { // what is read next may overwrite the text
+	if rest, ok = l.origin(rest); ok { // a copy, because the next read may overwrite the buffer
 		s.texts = append(s.texts, l.from...)
 		l.from = slices.Clip(s.texts)
 	} else {
@@ -173,7 +174,7 @@ func (s *scanner) parse(text []byte, long bool) error {
 	return nil
 }
 
-// clock reads seconds and six digits of µs.
+// clock parses the time: seconds, a point and six digits of µs.
 func (l *line) clock(text []byte) (rest []byte, ok bool) {
 	const longestSeconds = 11
 	point := bytes.IndexByte(text[:min(len(text), longestSeconds+1)], '.')
@@ -192,7 +193,7 @@ func (l *line) clock(text []byte) (rest []byte, ok bool) {
 	return text[point+8:], true
 }
 
-// origin reads [DATABASE ADDRESS]. The path of a unix socket may have blanks and brackets.
+// origin parses [DATABASE ADDRESS]. The path of a unix socket may contain blanks and brackets.
 func (l *line) origin(text []byte) (rest []byte, ok bool) {
 	end := bytes.Index(text, []byte(`] "`))
 	blank := bytes.IndexByte(text, ' ')
@@ -211,7 +212,7 @@ func (l *line) origin(text []byte) (rest []byte, ok bool) {
 	return text[end+2:], true
 }
 
-// argument appends an argument to the texts, without its quotes and escapes (those of sdscatrepr).
+// argument parses one argument and appends it to texts, without quotes and escapes. Redis escapes by sdscatrepr.
 func (s *scanner) argument(text []byte) (rest []byte, ok bool) {
 	if text[0] != '"' {
 		return nil, false
@@ -265,7 +266,7 @@ func (s *scanner) argument(text []byte) (rest []byte, ok bool) {
 	return text[1:], true
 }
 
-// digit returns the value of a hexadecimal digit; −1 if it is none.
+// digit returns the value of a hexadecimal digit; −1 if c is not one.
 func digit(c byte) int {
 	switch {
 	case c >= '0' && c <= '9':

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// scanned reads all commands of a stream, as text.
+// scanned returns all commands of a stream as text.
 func scanned(text string) (lines []string, err error) {
 	s := newScanner(strings.NewReader(text))
 	for {
@@ -93,7 +93,7 @@ func TestOtherStreamsAreRefused(t *testing.T) {
 	}
 }
 
-// Whatever the stream is, it ends with a document or an error.
+// Any stream results in a document or an error.
 func FuzzRead(f *testing.F) {
 	const at = "1700000000.%06d [0 %s] %s\n"
 	for _, commands := range [][]string{

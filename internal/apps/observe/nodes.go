@@ -12,11 +12,11 @@ import (
 )
 
 // This file joins the captures of the nodes of a Redlock (https://redis.io/docs/latest/develop/clients/patterns/
-// distributed-locks/). A client has that lock while a majority of the nodes has its value, so a lease begins with the
-// grant that makes the majority, and ends with the delete or the end of a TTL that leaves less than one. The nodes'
-// clocks date these events: a difference between the clocks is an error of holds and waits.
+// distributed-locks/). A client holds that lock while a majority of the nodes has its value. So a lease begins with the
+// grant that completes the majority, and ends with the delete or the end of a TTL after which there is no majority. The
+// times of these events are from the nodes' clocks, so differences between the clocks are errors of holds and waits.
 
-// ReadNodes reconstructs the contention of locks on independent nodes, from a MONITOR stream of each node.
+// ReadNodes reconstructs the contention of Redlocks from one MONITOR stream per node.
 func ReadNodes(ctx context.Context, nodes []io.Reader, options Options) (*Document, error) {
 	if len(nodes) == 1 {
 		return Read(ctx, nodes[0], options)
@@ -56,7 +56,7 @@ func join(nodes []*observer) (*observer, error) {
 	votes := map[id][]arrival{}
 	for n, o := range nodes {
 		if o.foldedN > 0 || o.journal.dropped > 0 {
-			return nil, fmt.Errorf("capture %d has more than %d keys or %d waits, more than can be joined: "+
+			return nil, fmt.Errorf("capture %d has more than %d keys or %d waits, and lockbench cannot join more: "+
 				"cut all captures to a shorter time", n+1, mostKeys, mostArrivals)
 		}
 		for _, k := range o.keys.all {
@@ -78,7 +78,7 @@ func join(nodes []*observer) (*observer, error) {
 	return all, nil
 }
 
-// include adds what another node's capture shows.
+// include adds the keys and figures of another node's capture.
 func (o *observer) include(other *observer) {
 	o.first, o.now = min(o.first, other.first), max(o.now, other.now)
 	o.backwards += other.backwards
@@ -96,11 +96,11 @@ func (o *observer) include(other *observer) {
 	}
 }
 
-// decide counts the leases that a majority of the nodes gave, in place of those of single nodes. A vote is a lease of an
-// owner on one node, or a wait without one.
+// decide replaces the leases and waits of single nodes by those of the Redlock, which a majority of the nodes granted.
+// A vote is a lease of an owner on one node, or a wait of an owner without a lease.
 func (l *lock) decide(votes []arrival, nodes int, end int64) {
 	f := &l.figures
-	f.Tries = (f.Tries + int64(nodes)/2) / int64(nodes) // a round tries each node
+	f.Tries = (f.Tries + int64(nodes)/2) / int64(nodes) // one try of a client is one try at each node
 	f.Acquisitions, f.Releases, f.GaveUp, f.TriedOnce, f.Open = 0, 0, 0, 0, 0
 	f.holds, f.waits, f.gaps, f.heldUS, f.waitedUS = durations{}, durations{}, durations{}, 0, 0
 	byOwner := map[mark][]arrival{}
@@ -116,7 +116,7 @@ func (l *lock) decide(votes []arrival, nodes int, end int64) {
 		}
 	}
 	slices.SortFunc(leases, func(a, b term) int { return cmp.Compare(a.from, b.from) })
-	free := int64(0) // since then
+	free := int64(0) // the end of the last lease
 	for _, t := range leases {
 		l.Acquisitions++
 		l.waits.end(t.from - t.asked)
@@ -138,7 +138,7 @@ func (l *lock) decide(votes []arrival, nodes int, end int64) {
 	}
 }
 
-// unheard counts a wait that no majority has ended.
+// unheard counts a wait that no grant by a majority has ended.
 func (l *lock) unheard(wait arrival, end int64) {
 	waited := wait.end - wait.at
 	switch {
@@ -159,10 +159,10 @@ func (l *lock) unheard(wait arrival, end int64) {
 // term is an owner's lease on a majority.
 type term struct {
 	asked, from, to int64
-	open            bool // the capture ended before it
+	open            bool // the lease had not ended at the end of the capture
 }
 
-// elect returns the leases of one owner, and the wait after the last one if it has had none since.
+// elect returns the leases of one owner, and its wait after the last lease; nil if there is none.
 func elect(votes []arrival, majority int, end int64) (leases []term, wait *arrival) {
 	type event struct {
 		at     int64
@@ -179,7 +179,7 @@ func elect(votes []arrival, majority int, end int64) (leases []term, wait *arriv
 		}
 	}
 	slices.SortFunc(events, func(a, b event) int { return cmp.Compare(a.at, b.at) })
-	has, since := 0, int64(0) // nodes; the end of the last lease
+	has, since := 0, int64(0) // the number of nodes with the value, and the end of the last lease
 	for _, e := range events {
 		switch {
 		case e.begins:
@@ -217,11 +217,11 @@ func elect(votes []arrival, majority int, end int64) (leases []term, wait *arriv
 	return leases, wait
 }
 
-// noteNodes adds what the join shows.
+// noteNodes adds a finding if the captures do not seem to be of one Redlock.
 func (d *Document) noteNodes() {
 	if d.All.Acquisitions == 0 && d.All.Tries > 0 {
 		d.Findings = append(d.Findings, Finding{Says: fmt.Sprintf("no value was on %d of %s at the same time: these are "+
-			"not the nodes of one Redlock, or their captures are of different times",
+			"not the nodes of one Redlock, or the captures cover different times",
 			d.Capture.Nodes/2+1, words.Count(d.Capture.Nodes, "node"))})
 	}
 }

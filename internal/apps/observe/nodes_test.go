@@ -11,7 +11,7 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// What is observed of the nodes of a Redlock is what its clients did.
+// The figures from the joined captures of a Redlock's nodes match the operations of its clients.
 func TestNodesAreJoined(t *testing.T) {
 	t.Parallel()
 	for _, strategy := range []string{"redlock", "redsync"} {
@@ -49,7 +49,7 @@ func TestAMajorityDecides(t *testing.T) {
 		name         string
 		nodes        [3][]string
 		want         Counts
-		holds, waits time.Duration // the longest
+		holds, waits time.Duration // the longest hold and wait
 	}{
 		{"a lease of all", [3][]string{
 			join(one(take(100, "a")), give(150, "a")), join(one(take(101, "a")), give(151, "a")),

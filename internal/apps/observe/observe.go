@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// linesBetween is the number of lines between two looks at the context, which would cost too much for each line.
+// linesBetween is the number of lines between two checks of the context. A check for each line would take too long.
 const linesBetween = 4096
 
 // Options select what to read from a stream, and what to show.
 type Options struct {
-	Prefix   string // keys that begin so are the locks; "" finds locks by their use
-	HashKeys bool   // hide the names of keys
-	Top      int    // locks shown
+	Prefix   string // keys with this prefix are the locks; if it is "", locks are recognized by their use
+	HashKeys bool   // show hashes in place of the names of keys
+	Top      int    // number of locks to list
 	Trace    bool   // keep the arrivals of clients, for WriteTrace and WriteWorkload
 }
 
@@ -28,21 +28,21 @@ type observer struct {
 	scripts map[mark]*script
 	name    []byte // of the current command, in upper case
 	unit    unit
-	deeds   []deed   // of the current unit
-	words   []string // of one of its keys
+	deeds   []deed   // buffer for handle
+	words   []string // buffer for handle
 
-	first, now int64 // µs
+	first, now int64 // times of the first and of the latest line, µs
 	backwards  int64 // lines with an earlier time than the previous line
-	waiters    int   // of all keys, bounded by mostWaiters
+	waiters    int   // waiters of all keys, bounded by mostWaiters
 
-	journal *journal // nil if no trace is wanted
-	folded  figures  // of locks that are no longer followed
-	foldedN int
-	caches  aside // of keys that are not locks
-	unclear aside // of semaphores
+	journal *journal // nil if no trace is needed
+	folded  figures  // sum of the locks that are no longer followed
+	foldedN int      // number of these locks
+	caches  aside
+	unclear aside // semaphores
 }
 
-// aside are keys that are not locks. The document lists them apart, with a few names.
+// aside counts keys that are not locks, and keeps a few of their names. The document lists them separately.
 type aside struct {
 	keys     int
 	commands int64
@@ -66,18 +66,18 @@ func (a *aside) include(other aside) {
 	a.names = append(a.names, other.names[:min(len(other.names), namesAside-len(a.names))]...)
 }
 
-// unit is a command of a client, or a script with the commands that it executed. Only a whole unit shows the operation:
-// the same command has different meanings in different scripts.
+// unit is a command of a client, or a script with the commands that it executed. The same command has different
+// meanings in different scripts, so only a whole unit shows the operation on the lock.
 type unit struct {
 	at     int64
 	from   mark // the client's connection
-	script mark // 0 without one
+	script mark // the script or its hash; 0 for a plain command
 	args   values
 	steps  []step
 	lines  int64
 }
 
-// Read reconstructs the contention in a MONITOR stream. When ctx ends it returns what it has read until then.
+// Read reconstructs the contention from a MONITOR stream. When ctx ends, it returns the figures up to then.
 func Read(ctx context.Context, in io.Reader, options Options) (*Document, error) {
 	o := newObserver(options)
 	s, stopped, err := o.read(ctx, in)
@@ -89,7 +89,7 @@ func Read(ctx context.Context, in io.Reader, options Options) (*Document, error)
 	return d, nil
 }
 
-// read takes in a stream to its end. stopped reports that ctx ended before.
+// read processes a stream to its end, or until ctx ends; then stopped is true.
 func (o *observer) read(ctx context.Context, in io.Reader) (s *scanner, stopped bool, err error) {
 	s = newScanner(in)
 	for !stopped {
@@ -120,7 +120,7 @@ func newObserver(options Options) *observer {
 	return o
 }
 
-// tick takes in a command of the reader, which counts only as a reading of the server's clock.
+// tick processes a command of lockbench's own connection, of which only the time matters.
 func (o *observer) tick(at int64) {
 	if o.first == 0 {
 		o.first = at
@@ -128,8 +128,8 @@ func (o *observer) tick(at int64) {
 	o.now = max(o.now, at)
 }
 
-// take takes a line in. MONITOR shows the commands of a script after the command of its client. A clock that goes back
-// would make durations negative, so the latest time counts.
+// take processes a line. MONITOR shows the commands of a script after the client's EVAL. If a time is earlier than the
+// previous one, take uses the previous one, because durations must not be negative.
 func (o *observer) take(l *line) {
 	if o.first == 0 {
 		o.first, o.now = l.at, l.at
@@ -150,7 +150,7 @@ func (o *observer) take(l *line) {
 		if o.unit.lines == 0 { // the script began before the capture
 			o.unit.at = l.at
 		}
-		l.at = o.unit.at // a script's clock stands still
+		l.at = o.unit.at // Redis uses one time for all commands of a script
 		o.unit.lines++
 	}
 	if len(o.unit.steps) < mostArgs {
@@ -158,7 +158,7 @@ func (o *observer) take(l *line) {
 	}
 }
 
-// begin begins a client's command. Of a script it keeps the arguments, because one of them names the owner of the lock.
+// begin begins a unit with a client's command. It keeps the arguments of a script, because one of them is the owner.
 func (o *observer) begin(l *line) {
 	u := &o.unit
 	u.at, u.from, u.lines = l.at, o.marks.of(l.from), 1
@@ -171,7 +171,7 @@ func (o *observer) begin(l *line) {
 	}
 }
 
-// flush handles the previous unit: only the next command of a client shows that a unit has ended.
+// flush handles the current unit. It is called at the next command of a client, which shows that the unit is complete.
 func (o *observer) flush() {
 	u := &o.unit
 	if len(u.steps) > 0 {
@@ -180,17 +180,18 @@ func (o *observer) flush() {
 	*u = unit{args: u.args[:0], steps: u.steps[:0]}
 }
 
-// deed is what a unit does to a key.
+// deed is the operation of a unit on one key.
 type deed struct {
 	key  *key
 	is   act
-	at   int // index of the shape
-	last step
+	at   int  // index of the shape; −1 if there is none
+	last step // all steps on the key, combined by step.and
 }
 
-// handle finds out what a unit does to each key, by the words of all commands on that key. The main key is the one that
-// only a lock is used like, not simply the first: Redisson's unlock latch belongs to its lock and is no cache. A weaker
-// key in the same unit becomes a part of the main key, unless it was acquired as a lock before.
+// handle finds the operation of a unit on each key, by the words of all commands on that key, and applies it. The main
+// key is the one whose use is most certainly that of a lock, not just the first: Redisson's unlock latch, for example,
+// belongs to a lock. A weaker key in the same unit becomes a part of the main key, unless it was acquired as a lock
+// before.
 func (o *observer) handle(u *unit) {
 	done := o.deeds[:0]
 	inScript := u.script != 0 || u.from == 0
@@ -236,8 +237,8 @@ func (o *observer) handle(u *unit) {
 	o.attribute(u, main, done)
 }
 
-// strength rates how surely the key is a lock: 2 if only locks are used so, 1 if a marker next to a lock is used so,
-// too.
+// strength rates how certainly the key is a lock: 2 if only locks are used in this way, 1 if markers next to a lock are
+// also used in this way, and 0 if the operation shows nothing.
 func (d deed) strength() int {
 	switch d.is {
 	case grants:
@@ -255,7 +256,7 @@ func (d deed) strength() int {
 	return 0
 }
 
-// and joins two steps on a key. A value or a TTL of the later step replaces that of the earlier one.
+// and combines two steps on a key. The value and the TTL of the later step replace those of the earlier step.
 func (s step) and(next step) step {
 	if next.value != 0 {
 		s.value = next.value
@@ -267,8 +268,8 @@ func (s step) and(next step) step {
 	return s
 }
 
-// attribute counts each command of the unit once: commands on another lock count for that lock, and all others, such as
-// those on queues and channels, for the main key.
+// attribute counts each command of the unit once. Commands on another lock count for that lock. All others, such as
+// those on queues and channels, count for the main key.
 func (o *observer) attribute(u *unit, main *key, done []deed) {
 	if main == nil {
 		main = done[0].key
@@ -297,8 +298,8 @@ func (o *observer) attribute(u *unit, main *key, done []deed) {
 	}
 }
 
-// do applies a deed to its lock. The first execution of a script may only look at the lock. So do also records what the
-// script does when an execution shows it, and corrects the earlier looks by recall and releasedBefore.
+// do applies a deed to its lock. The first executions of a script may only read the lock. When a later execution shows
+// the purpose of the script, do records it and corrects the glances by recall and releasedBefore.
 func (o *observer) do(u *unit, d deed, l *lock) {
 	t := try{owner: d.last.value, from: u.from, at: u.at, until: d.last.ttl, bare: u.script == 0}
 	t.hash = d.at >= 0 && shapes[d.at].name == hashLock
@@ -366,10 +367,9 @@ func (o *observer) do(u *unit, d deed, l *lock) {
 	}
 }
 
-// look handles a script that only read the lock. What the script does when it finds the lock in another state decides:
-// a script that tries has found the lock taken, and a script that releases has released nothing. If other executions
-// have not shown it yet, look keeps a glance. A script that reads the TTL for a waiter is a try: the waiter sleeps for
-// that long.
+// look handles an execution of a script that only read the lock. If other executions show that the script tries, this
+// one found the lock held; if they show that it releases, this one released nothing. If its purpose is not known yet,
+// look stores a glance. A script that reads the TTL is a try, because its client sleeps for the TTL.
 func (o *observer) look(l *lock, s *script, u *unit, t try, d deed) {
 	waits := d.last.word == pttl
 	for owner := range l.waiters {
@@ -406,7 +406,7 @@ func (o *observer) deleteIfEqual(l *lock, u *unit, s step) {
 	l.idle(u.at, 1, is)
 }
 
-// scriptOf returns what earlier executions have shown of the unit's script. Beyond mostScripts nothing is remembered.
+// scriptOf returns what earlier executions have shown about the unit's script. It stores at most mostScripts scripts.
 func (o *observer) scriptOf(u *unit) *script {
 	s := o.scripts[u.script]
 	if s == nil {
@@ -418,8 +418,8 @@ func (o *observer) scriptOf(u *unit) *script {
 	return s
 }
 
-// takes records that a script tries to take a lock, and the position of the owner in its arguments. A failed try shows
-// no owner in its commands; the position gives it.
+// takes records that a script tries to take a lock, and the index of the owner in its arguments. ownerOf needs that
+// index for a failed try, whose commands do not contain the owner.
 func (s *script) takes(u *unit, owner mark) {
 	if at := slices.Index(u.args, owner); at >= 0 {
 		s.does, s.owner = tries, at
@@ -434,7 +434,7 @@ func (s *script) ownerOf(u *unit) mark {
 	return u.args[s.owner]
 }
 
-// sweep bounds the memory for waiters: it forgets those that have stopped trying, or all if that is not enough.
+// sweep bounds the memory for waiters. It drops those that have stopped trying, and all waiters if that is not enough.
 func (o *observer) sweep() {
 	const never = int64(1) << 60
 	for _, at := range []int64{o.now, never} {
@@ -447,8 +447,8 @@ func (o *observer) sweep() {
 	}
 }
 
-// forget keeps the figures of a key that is no longer followed: those of a lock in the sum of all locks, those of other
-// keys as a cache or a semaphore. With a prefix only the named keys count.
+// forget adds the figures of a key that is no longer followed to the sum of the dropped locks, to the caches or to the
+// semaphores. If there is a prefix, it ignores caches and semaphores.
 func (o *observer) forget(k *key) {
 	o.waiters -= len(k.lock.waiters)
 	o.close(k)
@@ -465,7 +465,7 @@ func (o *observer) forget(k *key) {
 	}
 }
 
-// close ends the lease and the waits of a key at the end of the capture.
+// close counts the lease and the waits of a key that are open at the end of the capture.
 func (o *observer) close(k *key) {
 	o.keys.update(k)
 	k.lock.close(o.now)
@@ -477,7 +477,7 @@ func (o *observer) close(k *key) {
 	}
 }
 
-// seconds is the time of the capture.
+// seconds returns the duration of the capture.
 func (o *observer) seconds() float64 {
 	return (time.Duration(o.now-o.first) * time.Microsecond).Seconds()
 }

@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	m.Run()
 }
 
-// monitored returns what a server's MONITOR prints while do runs.
+// monitored returns the output of a server's MONITOR while do runs.
 func monitored(t *testing.T, address string, do func()) []byte {
 	t.Helper()
 	connection, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", address)
@@ -52,19 +52,19 @@ func monitored(t *testing.T, address string, do func()) []byte {
 		_, _ = io.Copy(&captured, connection) // ends when the connection is closed
 	}()
 	do()
-	time.Sleep(200 * time.Millisecond) // what the server has written arrives
+	time.Sleep(200 * time.Millisecond) // time for the rest of the stream to arrive
 	_ = connection.Close()
 	<-over
 	return captured.Bytes()
 }
 
-// runObserved runs a strategy, and returns its run and what was observed of its lock.
+// runObserved measures a strategy while it captures MONITOR, and returns the run, the observed lock and the document.
 func runObserved(t *testing.T, strategy string, change func(*workloads.Spec)) (results.Run, Lock, *Document) {
 	t.Helper()
 	return runOnNodes(t, 1, strategy, change)
 }
 
-// runOnNodes is runObserved on so many independent nodes.
+// runOnNodes is like runObserved, on several independent nodes.
 func runOnNodes(
 	t *testing.T, nodes int, strategy string, change func(*workloads.Spec),
 ) (results.Run, Lock, *Document) {
@@ -115,7 +115,8 @@ func runOnNodes(
 	return results.Run{}, Lock{}, nil
 }
 
-// within fails the test if a count differs by more than a share, or by what happens at the edges of the window.
+// within fails the test if seen differs from is by more than the given share plus edges, the number of events at the
+// edges of the window.
 func within(t *testing.T, what string, seen, is, share, edges float64) {
 	t.Helper()
 	if math.Abs(seen-is) > share*is+edges {
@@ -123,8 +124,8 @@ func within(t *testing.T, what string, seen, is, share, edges float64) {
 	}
 }
 
-// lockbench knows what its locks did: what is observed of them must be the same. Leases and tries that the engine does
-// not count are those after its window, one or two of each client.
+// The figures from the capture must match those of the engine. They differ only by leases and tries after the engine's
+// window, at most two per client.
 func TestItsOwnLocksAreObserved(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -133,7 +134,7 @@ func TestItsOwnLocksAreObserved(t *testing.T) {
 	}{
 		{"spin", "SET NX; compare and delete in a script", "redis-py", true},
 		{"setnx-expire", "SETNX; compare and delete in a script", "by hand", true},
-		// Their clients share connections, so a delete shows nothing of whose lease it should end.
+		// The clients of the next two share connections, so a delete does not show which client sent it.
 		{"setnx-expire:check=false", "SETNX; DEL", "by hand", true},
 		{"setnx-expire:check=get", "SETNX; DEL", "by hand", true},
 		{"redsync", "SET NX; compare and delete in a script", "redsync", false},
@@ -143,7 +144,8 @@ func TestItsOwnLocksAreObserved(t *testing.T) {
 		{"fair", "HINCRBY and PEXPIRE in a script; HINCRBY −1 and DEL in a script", "Redisson", true},
 		{"fenced", "HINCRBY and PEXPIRE in a script; HINCRBY −1 and DEL in a script", "Redisson", true},
 		{"blpop", "SET NX in a script; compare and delete in a script", "blpop", true},
-		// Its tries are counted otherwise: a waiter queues by one, and another's release gives it the lock.
+		// The engine counts tries of handoff differently: a waiter joins the queue once, and another client's release
+		// grants it the lock.
 		{"handoff", "GET and SET in a script; compare and delete in a script", "handoff", false},
 	} {
 		t.Run(test.strategy, func(t *testing.T) {
@@ -186,7 +188,7 @@ func TestItsOwnLocksAreObserved(t *testing.T) {
 	}
 }
 
-// The faults of locks that are broken on purpose are seen.
+// Locks with planted faults cause the findings about these faults.
 func TestPlantedFaultsAreObserved(t *testing.T) {
 	t.Parallel()
 	overrun := func(w *workloads.Spec) { // some holds end after the TTL
@@ -209,7 +211,7 @@ func TestPlantedFaultsAreObserved(t *testing.T) {
 		run, seen, _ := runObserved(t, "setnx-expire:check=false", overrun)
 		t.Logf("observed %+v, safety %+v", seen.Counts, run.Safety)
 		within(t, "leases", float64(seen.Acquisitions), float64(run.Speed.Acquisitions), 0, 16)
-		// Connections are pooled, so it is known of a delete that it hit the lease of another only in hindsight.
+		// The clients share connections, so only later commands show that a delete ended the lease of another client.
 		if seen.Expired == 0 || seen.OthersDeleted == 0 || seen.TTLApart == 0 {
 			t.Errorf("observed %+v", seen.Counts)
 		}

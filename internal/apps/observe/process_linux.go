@@ -13,26 +13,26 @@ import (
 	"github.com/lockbench/lockbench/internal/driver"
 )
 
-// child is a command in a process group of its own.
+// child is a command in a separate process group.
 type child struct {
 	cmd    *exec.Cmd
-	mark   string        // in the environment of all that it starts
-	exited chan struct{} // closed when it and all that it has started have ended
+	mark   string        // variable in the environment of the command and its descendants
+	exited chan struct{} // closed when the command and its descendants have ended
 
 	mu     sync.Mutex
-	reaped bool // the ID of the process group may be another's
+	reaped bool // another process group may have the ID by now
 }
 
-// begin starts a command. The kernel kills it when this process ends. What it has started is killed when it ends, also
-// what is in a session of its own.
+// begin starts a command. The kernel kills the command when this process ends. When the command ends, begin's goroutine
+// kills its descendants, including those in another session.
 func begin(cmd *exec.Cmd) (*child, error) {
-	mark := "OBSERVED_BY_LOCKBENCH_" + rand.Text() + "=1" // a name of its own: an observed command may observe others
+	mark := "OBSERVED_BY_LOCKBENCH_" + rand.Text() + "=1" // unique, since lockbench may run lockbench
 	p := &child{cmd: cmd, mark: mark, exited: make(chan struct{})}
 	cmd.Env = append(cmd.Env, p.mark)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	started := make(chan error)
 	go func() { // ends with the command, which kill ends
-		runtime.LockOSThread() // the parent, for Pdeathsig, is this thread
+		runtime.LockOSThread() // for Pdeathsig, the parent is the thread that starts the command
 		defer runtime.UnlockOSThread()
 		defer close(p.exited)
 		err := cmd.Start()
@@ -43,11 +43,11 @@ func begin(cmd *exec.Cmd) (*child, error) {
 		var info unix.Siginfo
 		for unix.Waitid(unix.P_PID, cmd.Process.Pid, &info, unix.WEXITED|unix.WNOWAIT, nil) == unix.EINTR {
 		}
-		p.terminate() // what it has started
+		p.terminate() // the descendants in its process group
 		for end := time.Now().Add(endPatience); driver.IsMarked(p.mark) && time.Now().Before(end); {
 			time.Sleep(10 * time.Millisecond)
 		}
-		p.kill() // before it is waited for: until then the ID of its process group is no other's
+		p.kill() // before Wait, because after it another process group may get this ID
 		p.mu.Lock()
 		p.reaped = true
 		p.mu.Unlock()
@@ -56,10 +56,10 @@ func begin(cmd *exec.Cmd) (*child, error) {
 	return p, <-started
 }
 
-// terminate asks the command and its process group to end.
+// terminate sends SIGTERM to the command and its process group.
 func (p *child) terminate() { p.signal(syscall.SIGTERM) }
 
-// kill ends the command and all that it has started.
+// kill kills the command and its descendants.
 func (p *child) kill() {
 	p.signal(syscall.SIGKILL)
 	driver.KillMarked(p.mark)

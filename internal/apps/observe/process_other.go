@@ -4,10 +4,10 @@ package observe
 
 import "os/exec"
 
-// child is a command. Only on Linux lockbench knows the processes that a command has started.
+// child is a command. lockbench can find the descendants of a command only on Linux.
 type child struct {
 	cmd    *exec.Cmd
-	exited chan struct{} // closed when it has ended
+	exited chan struct{} // closed when the command has ended
 }
 
 func begin(cmd *exec.Cmd) (*child, error) {
@@ -23,4 +23,4 @@ func begin(cmd *exec.Cmd) (*child, error) {
 }
 
 func (p *child) terminate() { p.kill() }
-func (p *child) kill()      { _ = p.cmd.Process.Kill() } // it may have ended
+func (p *child) kill()      { _ = p.cmd.Process.Kill() } // an error means that it has ended

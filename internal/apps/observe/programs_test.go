@@ -17,7 +17,7 @@ import (
 
 // The test binary runs itself as the command of --exec: with the word program and a name, it is one of these programs.
 
-// client is one with a single connection, as a process of its own has.
+// client is a client with a single connection, like one in a separate process.
 type client struct {
 	*redis.Client
 	ctx context.Context
@@ -36,7 +36,7 @@ func connected(ctx context.Context, variable string) client {
 	return client{c, ctx}
 }
 
-// take takes the lock, and polls until it has it.
+// take polls until it obtains the lock.
 func (c client) take(key, value string, ttl time.Duration) {
 	for !c.try(key, value, ttl) {
 		time.Sleep(2 * time.Millisecond) // between two tries of a client that polls
@@ -56,7 +56,7 @@ func (c client) try(key, value string, ttl time.Duration) bool {
 	return err == nil
 }
 
-// give gives it back as every library should.
+// give releases the lock correctly: a script compares the owner and deletes the key.
 func (c client) give(key, value string) {
 	c.must(c.Eval(c.ctx, `if redis.call("get",KEYS[1]) == ARGV[1] then return redis.call("del",KEYS[1]) end return 0`,
 		[]string{key}, value).Err())
@@ -78,7 +78,7 @@ const (
 	short = 60 * time.Millisecond
 )
 
-// planted are programs with one fault each, and the counts of the findings about it.
+// planted has programs with one fault each, and the names of the counts that must report it.
 var planted = map[string]struct {
 	key    string
 	faults []string
@@ -125,7 +125,7 @@ var planted = map[string]struct {
 	}},
 	"released after its end": {"order:7", []string{"late_releases"}, func(a, b client, key string) {
 		a.take(key, "a", short)
-		b.take(key, "b", long) // when a's lease is over
+		b.take(key, "b", long) // after the end of a's lease
 		a.give(key, "a")
 		b.give(key, "b")
 	}},
@@ -157,7 +157,7 @@ func correct(a, b client, key string) {
 	b.give(key, "b")
 }
 
-// good are programs without a fault; TestGoodCommandsAreSilent adds those of locks.
+// good has programs without a fault. TestGoodCommandsAreSilent adds those of lockbench's strategies.
 var good = map[string]func(a, b client){
 	"cache": func(a, b client) {
 		for i := range 60 {
@@ -197,7 +197,7 @@ var good = map[string]func(a, b client){
 			}, "lock:order:7"))
 		}
 	},
-	"kept at least for a time": func(a, b client) { // as ShedLock's lockAtLeastFor
+	"kept at least for a time": func(a, b client) { // like ShedLock's lockAtLeastFor
 		a.take("job-lock:report", "a", long)
 		a.must(a.Do(a.ctx, "set", "job-lock:report", "a", "xx", "px", short.Milliseconds()).Err())
 		b.take("job-lock:report", "b", long)
@@ -222,7 +222,7 @@ func program(name string) {
 	fmt.Println(name, "ended")
 }
 
-// contended has several instances of a strategy fight for one lock.
+// contended makes several instances of a strategy contend for one lock.
 func contended(ctx context.Context, strategy string) {
 	v, err := strategies.NewVariant(strategy, nil)
 	if err != nil {

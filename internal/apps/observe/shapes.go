@@ -5,35 +5,35 @@ import (
 	"strings"
 )
 
-// act is what commands on a key mean for its lock.
+// act is an operation on a lock.
 type act int
 
 const (
 	nothing  act = iota
-	tries        // a try: it takes the lock if that is free
+	tries        // a try that takes the lock if the lock is free
 	grants       // a try that took the lock
-	refused      // a try that did not
-	releases     // the lock is deleted after its owner was compared
-	deletes      // the lock is deleted without a look at its owner
-	renews       // the lease gets another end
-	looks        // only the owner is read: other executions of the script show the purpose
-	reads        // a client reads the key
-	counts       // a semaphore's counter, which is not understood
-	steals       // a SET without NX outside of a script
-	watches      // what the client deletes now, it deletes only if nothing has changed
+	refused      // a try that did not take the lock
+	releases     // a delete after a compare of the owner in the same step
+	deletes      // a delete without a compare in the same step
+	renews       // a change of the end of the lease
+	looks        // a script that only read the lock; other executions of the script show its purpose
+	reads        // a client reads the key outside a script
+	counts       // a change of a counter, as of a semaphore, which observe does not support
+	steals       // a SET without NX outside a script
+	watches      // a WATCH, after which a transaction deletes only if the key has not changed
 )
 
-// shape is how locks of a kind speak to Redis: the words of the commands on the key of the lock, as MONITOR shows them.
-// Replies are not shown, but a script goes on only if its first commands had the right ones.
+// shape is a way in which libraries operate on a lock: a pattern of the words of all commands on the lock's key, as
+// MONITOR shows them. MONITOR does not show replies, but the commands of a script show which branch it took.
 type shape struct {
 	name      string
-	libraries string // that have this shape; "" if the shape alone does not say it
-	scripted  bool   // the commands are those of one script
-	like      string // pattern of the words; each has a blank behind it
+	libraries string // libraries that send commands of this shape; "" if the shape alone does not show the library
+	scripted  bool   // whether the commands are those of one script or of a client
+	like      string // regular expression for the words, each followed by a blank
 	is        act
 }
 
-// Shapes and a library that the code knows by name.
+// Names of shapes, and of one library, that the code refers to.
 const (
 	handoff     = "handoff"
 	setNXBare   = "SET NX"
@@ -45,9 +45,9 @@ const (
 	expireAlone = "EXPIRE in a script"
 )
 
-// shapes are tried from the first to the last.
+// shapes has all shapes. The first one that matches counts.
 var shapes = [...]shape{
-	// Clients that send single commands. MULTI and EXEC do not change what MONITOR shows of the commands between.
+	// Commands outside scripts. MONITOR shows those of a transaction like any others.
 	{setNXBare, "redsync, redis-py, redis-semaphore, python-redis-lock, aioredlock", false, `set-nx `, tries},
 	{"SETNX", "locks made by hand: SETNX, with EXPIRE as a second command or without", false, `setnx `, tries},
 	{"MSETNX", "", false, `(msetnx )+`, tries},
@@ -61,7 +61,7 @@ var shapes = [...]shape{
 	{"GET", "", false, `(get |exists |pttl )+`, reads},
 	{"WATCH", "", false, `watch `, watches},
 
-	// Scripts that take a lock.
+	// Scripts that acquire a lock.
 	{setNXScript, "", true, `set-nx `, tries},
 	{setNXScript, "", true, `(get |exists )*set-nx (pttl |get ).*`, refused},
 	{setNXScript, "", true, `(get |exists )*set-nx expire `, grants},
@@ -83,7 +83,7 @@ var shapes = [...]shape{
 		`(exists )*hexists (exists )*pttl `, refused,
 	},
 
-	// Scripts that give it back, or keep it. One that can be entered again is only left once by some of them.
+	// Scripts that release or renew a lock. At a reentrant lock, a release may only decrement the hold count.
 	{"HINCRBY −1 and DEL in a script", "Redisson", true, `(get |exists |hexists |pttl )*hdecr (.*)del .*`, releases},
 	{"HINCRBY −1 in a script", "Redisson", true, `(get |exists |hexists )*hdecr (pttl |exists )*(expire )?`, nothing},
 	{"HEXISTS and PEXPIRE in a script", "Redisson", true, `(exists )*hexists (pttl )?expire `, renews},
@@ -105,10 +105,10 @@ var shapes = [...]shape{
 	{expireAlone, "", true, `expire `, renews},
 }
 
-// signalled are the libraries whose waiters sleep in BLPOP, by how they take the lock.
+// signalled has the libraries whose waiters sleep in BLPOP, by the shape of their tries.
 var signalled = map[string]string{setNXBare: "python-redis-lock", setNXScript: "blpop"}
 
-// compiled are the patterns of the shapes.
+// compiled has the regular expressions of shapes, with the same indices.
 var compiled = func() (all []*regexp.Regexp) {
 	for _, s := range shapes {
 		all = append(all, regexp.MustCompile("^(?:"+s.like+")$"))
@@ -116,13 +116,14 @@ var compiled = func() (all []*regexp.Regexp) {
 	return all
 }()
 
-// Limits of the memory for scripts, because a stream may be hostile.
+// Limits for the memory of matcher, because a stream may be hostile.
 const (
 	mostSequences = 4096
 	mostWords     = 64
 )
 
-// matcher finds the shapes of words, and remembers them.
+// matcher finds the shape of a sequence of words. It caches the results for scripts in known, and for single commands
+// in single.
 type matcher struct {
 	known  map[string]int
 	single map[string]int
@@ -130,7 +131,7 @@ type matcher struct {
 
 func newMatcher() matcher { return matcher{known: map[string]int{}, single: map[string]int{}} }
 
-// shape returns the index of the shape of these words; −1 if they have none.
+// shape returns the index of the first shape that matches the words; −1 if there is none.
 func (m *matcher) shape(words []string, inScript bool) int {
 	known := m.single
 	if inScript {

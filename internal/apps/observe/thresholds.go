@@ -12,10 +12,10 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// Threshold is a limit that a count of all locks together must keep, such as unsafe_releases==0.
+// Threshold is a limit for the sum of a count over all locks, such as unsafe_releases==0.
 type Threshold struct {
 	expression string
-	field      int // of Counts
+	field      int // index of the field of Counts
 	limit      results.Limit
 }
 
@@ -31,7 +31,7 @@ func CountNames() []string {
 	return names
 }
 
-// ParseThresholds parses thresholds and names every error in them.
+// ParseThresholds parses thresholds. Its error joins all errors in them.
 func ParseThresholds(given []string) (all []Threshold, err error) {
 	names := CountNames()
 	var problems []error
@@ -44,7 +44,7 @@ func ParseThresholds(given []string) (all []Threshold, err error) {
 		}
 		var unknown, wrong error
 		if t.field = slices.Index(names, parts[1]); t.field < 0 {
-			unknown = fmt.Errorf("there is no count %s%s (counts: %s)", parts[1], words.Suggest("%s", parts[1], names),
+			unknown = fmt.Errorf("there is no count %s%s; the counts are: %s", parts[1], words.Suggest("%s", parts[1], names),
 				strings.Join(names, ", "))
 		}
 		if t.limit, wrong = results.ParseLimit(parts[2], results.Number); wrong != nil {
@@ -56,8 +56,8 @@ func ParseThresholds(given []string) (all []Threshold, err error) {
 	return all, errors.Join(problems...)
 }
 
-// Judge tests the counts of all locks against thresholds. Where commands are missing, a limit that is kept may have
-// been crossed: it does not pass.
+// Judge compares the counts of all locks with thresholds. If commands are missing or there is no lock, a threshold that
+// is not crossed does not pass either, because the missing commands may have crossed it.
 func (d *Document) Judge(thresholds []Threshold) {
 	counts := reflect.ValueOf(d.All.Counts)
 	for _, t := range thresholds {
@@ -79,12 +79,12 @@ func (d *Document) Judge(thresholds []Threshold) {
 	}
 }
 
-// Crossed returns the judgements that are not passed.
+// Crossed returns the judgements that did not pass.
 func (d *Document) Crossed() []results.Judgement {
 	return slices.DeleteFunc(slices.Clone(d.Thresholds), func(j results.Judgement) bool { return j.Passed })
 }
 
-// Unjudged returns why there is no lock to judge; "" if there is one.
+// Unjudged returns why there is no lock to judge; "" if there is at least one.
 func (d *Document) Unjudged() string {
 	switch {
 	case d.Command != nil && d.Capture.Commands == 0:
@@ -92,8 +92,8 @@ func (d *Document) Unjudged() string {
 	case len(d.Locks)+d.Unlisted > 0:
 		return ""
 	case d.Caches.Keys > 0:
-		return fmt.Sprintf("no key looks like a lock, %s like caches or markers, such as %s: name the locks with --prefix",
-			words.Count(d.Caches.Keys, "key"), words.And(d.Caches.Names))
+		return fmt.Sprintf("no key is used like a lock; %s (such as %s) could be caches or markers: if they are locks, "+
+			"use --prefix", words.Count(d.Caches.Keys, "key"), words.And(d.Caches.Names))
 	}
 	return "no lock was used"
 }

@@ -17,42 +17,43 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// A journal keeps when clients came for locks, and for how long they held them: a trace that lockbench can replay
-// against another lock.
+// journal stores when clients requested locks and for how long they held them. lockbench can replay it against another
+// lock.
 type journal struct {
 	arrivals []arrival
-	dropped  int64 // for which there is no room
-	longest  int64 // TTL, ms
-	names    int   // bytes
+	dropped  int64 // number of arrivals for which there was no room
+	longest  int64 // longest TTL, ms
+	names    int   // total length of the names of keys, bytes
 }
 
-// A journal is bounded by the arrivals and by the names of their keys, in bytes.
+// Limits of a journal: the number of arrivals, and the total length of the names of their keys in bytes.
 const (
 	mostArrivals = workloads.MostArrivals
 	mostNames    = 32 << 20
 )
 
-// arrival is a client that came for a lock.
+// arrival is one request of a client for a lock, from its first try to its release.
 type arrival struct {
-	at, end int64 // its first try, and when it had released or given up, µs
-	hold    int64 // µs; −1 if it is not known: the client gave up, or the capture ended before the lease
-	once    bool  // it tried once, in vain
+	at, end int64 // its first try, and its release or last try, µs
+	hold    int64 // µs; −1 if it is not known, because the client gave up or the capture ended before the lease
+	once    bool  // it tried only once, and failed
 	owner   mark
-	granted int64 // when it got the lock, µs; 0 if it did not
+	granted int64 // when it obtained the lock, µs; 0 if it did not
 	of      *named
 }
 
-// named is a key of a journal, which outlives what is followed of it.
+// named is the key of an arrival. It stays in the journal after the observer has dropped the key.
 type named struct {
 	id
-	shown string // as the trace has it, once that is known
+	shown string // its name in the trace; "" until trace sets it
 	lock  bool   // the key is a lock
-	used  bool   // an arrival has it
-	// renames says that the first try of a wait has a value of its own: a single try in vain is no arrival then.
+	used  bool   // an arrival refers to it
+	// renames reports that the library uses a new value after its first try. A single failed try is then not an arrival,
+	// because the same client arrives with its next value.
 	renames bool
 }
 
-// come notes a client that came for a lock.
+// come adds an arrival to the journal.
 func (l *lock) come(a arrival) {
 	switch {
 	case l.journal == nil:
@@ -67,7 +68,7 @@ func (l *lock) come(a arrival) {
 	}
 }
 
-// leased notes the TTL of a lease, in ms.
+// leased updates the longest TTL of the journal, in ms.
 func (l *lock) leased(ttl int64) {
 	const longest = 24 * 3600 * 1000
 	if l.journal != nil {
@@ -75,28 +76,28 @@ func (l *lock) leased(ttl int64) {
 	}
 }
 
-// Trace is what clients did to the locks of a capture, to be replayed.
+// Trace is a list of the requests for locks in a capture, which lockbench can replay.
 type Trace struct {
 	Arrivals []Arrival
 	Keys     int
-	Unknown  int64         // arrivals whose hold is not known: clients that gave up, and leases that outlasted the capture
-	Tries    int64         // left out: single tries in vain, of which no wait was seen
+	Unknown  int64         // arrivals without a known hold: the client gave up, or the lease outlasted the capture
+	Tries    int64         // single failed tries, which are not in Arrivals because their clients did not wait
 	Dropped  int64         // arrivals for which there was no room
-	Most     int           // clients at a time that waited or held
-	Hold     time.Duration // median of those known
-	TTL      time.Duration // the longest
-	Length   time.Duration // of the capture
-	Seen     time.Time     // its first command, by Redis's clock
+	Most     int           // maximum number of clients that waited or held at the same time
+	Hold     time.Duration // median of the known holds
+	TTL      time.Duration // the longest TTL, or twice the longest hold if that is longer
+	Length   time.Duration // duration of the capture
+	Seen     time.Time     // time of its first command, by Redis's clock
 }
 
-// Arrival is a client that came for a lock.
+// Arrival is one request of a client for a lock.
 type Arrival struct {
-	At   time.Duration // since the capture began
+	At   time.Duration // since the beginning of the capture
 	Key  string
 	Hold time.Duration // −1 if it is not known
 }
 
-// trace makes the trace of the locks. name says how keys are shown.
+// trace returns the trace of the locks. name converts the names of keys to those that the user may see.
 func (o *observer) trace(name func(string) string) *Trace {
 	j := o.journal
 	t := &Trace{
@@ -128,7 +129,7 @@ func (o *observer) trace(name func(string) string) *Trace {
 		changes = append(changes, change{a.at, 1}, change{a.end, -1})
 	}
 	t.Keys, t.Most = len(shown), most(changes)
-	if t.TTL > 0 { // a replay holds for a little longer than Redis saw, and no lease of it shall run out
+	if t.TTL > 0 { // a replay may hold for longer than the original, and its leases must not expire
 		t.TTL = max(t.TTL, 2*longest)
 	}
 	if len(holds) > 0 {
@@ -139,8 +140,8 @@ func (o *observer) trace(name func(string) string) *Trace {
 	return t
 }
 
-// distinct returns a name that no other key has: keys of other databases have their number, and names that are shown
-// alike a number, too.
+// distinct returns a unique name for a key. It appends the number of the database unless that is 0, and a counter if
+// another key already has the name.
 func distinct(name string, of id, shown map[string]id) string {
 	if of.database > 0 {
 		name += fmt.Sprintf(" (db %d)", of.database)
@@ -155,10 +156,10 @@ func distinct(name string, of id, shown map[string]id) string {
 	}
 }
 
-// change is one client more or less that waits or holds, from an instant on.
+// change is an increase or decrease of the number of clients that wait or hold.
 type change struct{ at, by int64 }
 
-// most returns the most clients at a time.
+// most returns the maximum number of clients that wait or hold at the same time.
 func most(changes []change) int {
 	slices.SortFunc(changes, func(a, b change) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.by, b.by)) })
 	sum, largest := int64(0), int64(0)
@@ -169,7 +170,7 @@ func most(changes []change) int {
 	return int(largest)
 }
 
-// WriteTrace writes the trace as the file that --arrivals file: reads.
+// WriteTrace writes the trace in the format that --arrivals file:PATH reads.
 func (d *Document) WriteTrace(w io.Writer) error {
 	t, err := d.traced()
 	if err != nil {
@@ -189,8 +190,8 @@ func (d *Document) WriteTrace(w io.Writer) error {
 	return out.Flush()
 }
 
-// clientsToSpare is how many times as many clients a replay may have under way as the service had: another lock may be
-// slower.
+// clientsToSpare is the ratio of the clients of a replay to the maximum number of clients in the capture. It is larger
+// than 1 because another lock may be slower, so that more clients wait.
 const clientsToSpare = 4
 
 // WriteWorkload writes a workload file that replays the trace in TraceFile.
@@ -202,7 +203,7 @@ func (d *Document) WriteWorkload(w io.Writer) error {
 	file := struct { // the options of a workload file, in this order
 		Description, Arrivals string
 		Clients               int
-		Hold                  string `yaml:",omitempty"` // of arrivals without one
+		Hold                  string `yaml:",omitempty"` // for arrivals without a known hold
 		TTL                   string `yaml:",omitempty"`
 	}{
 		Description: fmt.Sprintf("%s on %s, seen by lockbench observe for %v", words.Count(len(t.Arrivals), "arrival"),
@@ -228,8 +229,8 @@ func (d *Document) WriteWorkload(w io.Writer) error {
 func (d *Document) noteTrace() {
 	t := d.trace
 	if t.Unknown > 0 {
-		d.Findings = append(d.Findings, Finding{Says: fmt.Sprintf("the trace has %s, %s of them without a hold: "+
-			"clients that gave up, and leases that outlasted the capture; a replay uses the median hold for them",
+		d.Findings = append(d.Findings, Finding{Says: fmt.Sprintf("the trace has %s, %s of them without a known hold: "+
+			"the client gave up, or its lease outlasted the capture. A replay uses the median hold for them",
 			words.Count(len(t.Arrivals), "arrival"), results.Whole(float64(t.Unknown)))})
 	}
 	if t.Tries > 0 {
@@ -237,17 +238,17 @@ func (d *Document) noteTrace() {
 			"not wait", words.Count(int(t.Tries), "failed attempt"))})
 	}
 	if t.Dropped > 0 {
-		d.Findings = append(d.Findings, Finding{Says: fmt.Sprintf("the trace has no room for %s (at most %d)",
+		d.Findings = append(d.Findings, Finding{Says: fmt.Sprintf("the trace leaves out %s: it can have at most %d",
 			words.Count(int(t.Dropped), "further arrival"), mostArrivals)})
 	}
 }
 
-// traced returns the trace, or why there is none to replay.
+// traced returns the trace, or an error that reports why it cannot be replayed.
 func (d *Document) traced() (*Trace, error) {
 	const fewest = 2
 	switch t := d.trace; {
 	case t != nil && t.Length > workloads.LongestTrace:
-		return nil, fmt.Errorf("the capture covers %v, and a trace at most %v: capture a shorter time", t.Length,
+		return nil, fmt.Errorf("the capture covers %v, but a trace can cover at most %v: capture a shorter time", t.Length,
 			workloads.LongestTrace)
 	case t != nil && len(t.Arrivals) >= fewest:
 		return t, nil

@@ -14,7 +14,7 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// A trace has each client that came for a lock once, with its hold if that was seen to end.
+// A trace has each request for a lock once, with its hold if the hold ended during the capture.
 func TestATraceHasWhoCameAndHowLongTheyHeld(t *testing.T) {
 	t.Parallel()
 	lines := []string{
@@ -71,7 +71,7 @@ ttl: 1s
 	}
 }
 
-// A library whose first try has a value of its own does not come twice.
+// If a library uses a new value after its first try, the first try is not a separate arrival.
 func TestATryOfItsOwnValueIsNoArrival(t *testing.T) {
 	t.Parallel()
 	lines := slices.Clone(known)
@@ -85,7 +85,7 @@ func TestATryOfItsOwnValueIsNoArrival(t *testing.T) {
 	}
 }
 
-// Without two arrivals too few to replay.
+// A trace with fewer than two arrivals cannot be replayed.
 func TestNothingToReplay(t *testing.T) {
 	t.Parallel()
 	d := observed(t, Options{Trace: true}, "100 c1 SET k a NX PX 500")
@@ -94,8 +94,9 @@ func TestNothingToReplay(t *testing.T) {
 	}
 }
 
-// The trace of a run has as many arrivals as the run had leases, on the same keys, held as long as it asked or longer:
-// what Redis sees of a hold has both network paths. TestATraceInVirtualTime shows that a replay is the trace.
+// The trace of a run has as many arrivals as the run had leases, on the same keys. Its holds are not shorter than the
+// requested ones; at Redis, they include both network paths. TestATraceInVirtualTime shows that a replay equals the
+// trace.
 func TestATraceIsOfTheRun(t *testing.T) {
 	t.Parallel()
 	run, _, seen := runObserved(t, "spin", func(w *workloads.Spec) {
