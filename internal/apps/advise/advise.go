@@ -19,9 +19,9 @@ import (
 // runner measures a plan, as lockbench.Run does.
 type runner func(context.Context, lockbench.Plan) (*results.Report, error)
 
-// Answer measures the candidates, and makes the advice. Within the budget it repeats lost rounds, and measures more
-// rounds of the locks that the rounds so far do not separate. When ctx ends, the advice is Interrupted and has no
-// choice. The error means that there is no Redis.
+// Answer measures the candidates and returns the advice. If the budget allows it, Answer repeats rounds without a valid
+// run, and measures more rounds of locks that the first rounds do not separate. When ctx ends, the advice is
+// Interrupted and has no choice. An error means that Redis cannot be reached.
 func (q Question) Answer(
 	ctx context.Context, run runner, progress func(lockbench.Progress),
 ) (*Document, error) {
@@ -32,7 +32,7 @@ func (q Question) Answer(
 	plan.Progress = progress
 	report, err := run(measuring, plan)
 	for err == nil || !errors.Is(err, lockbench.ErrUnreachable) {
-		err = nil // of a strategy in the report's LeftOut
+		err = nil // about a strategy, which is in the report's LeftOut
 		more := q.again(report, time.Until(end))
 		if more == nil || measuring.Err() != nil {
 			break
@@ -54,17 +54,17 @@ func (q Question) Answer(
 }
 
 const (
-	// windUp is the part of the budget for ending the runs that the budget cuts short.
+	// windUp is the part of the budget that is reserved to stop the current run when the rest has ended.
 	windUp = 5 * time.Second
-	// startUp is about how long it takes to start the servers of more rounds.
+	// startUp is the approximate time to start the servers for further rounds.
 	startUp = 3 * time.Second
-	// mostTimes the rounds that were asked for are measured if the first ones do not decide.
+	// mostTimes bounds the rounds to this multiple of Question.Rounds, if more and more rounds do not decide.
 	mostTimes = 8
 )
 
-// again returns the plan of further rounds to decide between the locks that may be the best, within the remaining time:
-// the lost rounds, or else as many as requested. nil means that no rounds are needed, or that more rounds would not
-// decide.
+// again returns the plan of further rounds of the locks that may be the best, as far as the remaining time allows. If
+// rounds were lost, it plans as many rounds again, otherwise Question.Rounds. It returns nil if no rounds are needed,
+// or if more rounds would not decide.
 func (q Question) again(report *results.Report, left time.Duration) *lockbench.Plan {
 	if report == nil || q.tokenless() {
 		return nil
@@ -76,7 +76,7 @@ func (q Question) again(report *results.Report, left time.Duration) *lockbench.P
 			wanted, lost = lead, max(lost, q.Rounds-d.rounds)
 		}
 	}
-	for _, c := range lead.lost { // it needs others' rounds too
+	for _, c := range lead.lost { // its new rounds must be paired with new rounds of the leaders
 		if len(c.Runs) < 2*q.Rounds {
 			if len(wanted.all) == 0 {
 				wanted = lead
@@ -100,7 +100,7 @@ func (q Question) again(report *results.Report, left time.Duration) *lockbench.P
 		return nil
 	}
 	if plan.Workload.Seed != 0 {
-		plan.Workload.Seed += int64(lastRound(report)) // another order
+		plan.Workload.Seed += int64(lastRound(report)) // shuffles the order of the locks differently
 	}
 	return &plan
 }
@@ -113,7 +113,7 @@ func lastRound(r *results.Report) (last int) {
 	return last
 }
 
-// join adds further rounds to a report.
+// join appends the runs of further rounds to a report, with round numbers that continue those of the report.
 func join(report, more *results.Report) {
 	if more == nil {
 		return
@@ -126,7 +126,7 @@ func join(report, more *results.Report) {
 	report.LeftOut = append(report.LeftOut, more.LeftOut...)
 }
 
-// advise makes advice from a report; nil means that nothing was measured.
+// advise returns the advice that follows from a report. If report is nil, nothing was measured.
 func (q Question) advise(report *results.Report) *Document {
 	_, out := q.candidates()
 	a := &Document{
@@ -166,8 +166,8 @@ func (q Question) advise(report *results.Report) *Document {
 	return a
 }
 
-// choice returns what to use: the first of the ranking, or an alternative to a lock; nil if no strategy qualifies, or
-// if the rounds do not decide between several locks.
+// choice returns the recommendation: the first lock of the ranking, or an alternative to a lock. It is nil if no
+// strategy qualifies, or if the rounds do not decide between several locks.
 func (q Question) choice(lead leaders) (*Choice, *Undecided) {
 	c, ranking, undecided := &Choice{}, lead.ranking, q.undecided(lead)
 	switch {
@@ -192,7 +192,7 @@ func (q Question) choice(lead leaders) (*Choice, *Undecided) {
 	return c, nil
 }
 
-// lock makes the first of the ranking the choice, and adds the best lock of another author.
+// lock makes the first lock of the ranking the choice, and adds the second one if it is by another author.
 func (q Question) lock(c *Choice, ranking []contender) {
 	first := ranking[0]
 	c.Name, c.Summary, c.Take = first.Name, first.info.Summary, q.take(first)
@@ -205,10 +205,11 @@ func (q Question) lock(c *Choice, ranking []contender) {
 	}
 }
 
-// ours is what the import paths of lockbench's own locks begin with.
+// ours is the prefix of the import paths of lockbench's own locks.
 const ours = "github.com/lockbench/lockbench"
 
-// author returns the library of a lock, else its module or package. A mutex in front of it makes no difference.
+// author returns the library of a lock; if it has none, its module or package. A lock behind a mutex (gated) has the
+// author of the lock itself.
 func (q Question) author(c contender) string {
 	switch l := q.library(c.info); {
 	case l != nil:
@@ -219,7 +220,7 @@ func (q Question) author(c contender) string {
 	return c.info.Package
 }
 
-// take returns what a program imports for a lock.
+// take returns the package or library that a program must import to use a lock.
 func (q Question) take(c contender) string {
 	text, l := c.info.Package+" (Go)", q.users(c.info)
 	switch {
@@ -239,7 +240,7 @@ func (q Question) take(c contender) string {
 	return l.String() + ", or the same lock in " + text
 }
 
-// overloaded reports whether a lock did not keep up with an open loop's arrivals in most of its rounds.
+// overloaded reports whether a lock fell behind the arrivals of an open loop in most of its rounds.
 func overloaded(c contender) bool {
 	late := 0
 	for _, run := range c.Used {
@@ -255,19 +256,19 @@ type contender struct {
 	results.Summary
 	variant strategies.Variant
 	info    strategies.Info
-	order   int // in which the strategies were named
+	order   int // index among the candidates
 }
 
-// figure returns a metric of the contender.
+// figure returns the contender's figure of a metric.
 func (c contender) figure(name string) document.Figure {
 	m, _ := results.FindMetric(name)
 	return document.Figure{Metric: name, Unit: m.Unit, Value: c.Figure(m)}
 }
 
-// showsWaits reports whether a window is long enough for a wait of the usual length.
+// showsWaits reports whether the window is long enough to contain waits of the expected length.
 func (q Question) showsWaits() bool { return time.Duration(q.Workload.Duration) >= q.round() }
 
-// unfit returns why a contender must not be recommended, by its claims or its figures; "" if it may be.
+// unfit returns why the claims or figures of a contender forbid a recommendation; "" if they do not.
 func (q Question) unfit(c contender) string {
 	wrong, served, failures := c.figure("violations"), c.figure("served_per_s"), c.figure("errors")
 	if q.oneCommand(c.info) { // an atomic command needs no exclusion
@@ -288,12 +289,12 @@ func (q Question) unfit(c contender) string {
 	return ""
 }
 
-// untrusted returns why no run of a contender counts.
+// untrusted returns the reason against a contender without a valid run.
 func untrusted(c contender) string {
 	return fmt.Sprintf("none of its %d runs is valid: %s", len(c.Runs), c.Runs[0].Invalid)
 }
 
-// standing divides the measured candidates into those that can be recommended, as leaders, and the unfit ones.
+// standing ranks the measured candidates that can be recommended, and returns the unfit ones separately.
 func (q Question) standing(summaries []results.Summary) (lead leaders, unfit []contender) {
 	candidates, _ := q.candidates()
 	var field, lost []contender
@@ -318,7 +319,7 @@ func (q Question) standing(summaries []results.Summary) (lead leaders, unfit []c
 	return lead, unfit
 }
 
-// row returns a contender's row of the ranking.
+// row returns a contender's row of the ranking, compared with the first contender.
 func (q Question) row(c, first contender) Row {
 	row := Row{
 		Name: c.Name, Claims: c.info.Claims.List(), Verdict: c.Verdict(), Unfit: q.unfit(c), Rounds: len(c.Used),

@@ -27,7 +27,8 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// One of the short list's has a client of its own, which takes long to compile. Here no lock is used.
+// rueidislock is in the short list, but its Redis client takes long to compile. These tests open no lock, so they
+// register only its name and claims.
 func init() {
 	strategies.Register(strategies.Info{
 		Name: "rueidislock", Capacity: 1, Nodes: 1, BlackBox: true, Library: "github.com/redis/rueidis",
@@ -35,20 +36,20 @@ func init() {
 	}, struct{}{}, func(strategies.Config, struct{}) (strategies.Locker, error) { return nil, errors.ErrUnsupported })
 }
 
-// lock has the figures of a strategy, which vary a little from round to round.
+// lock has the figures of a strategy. reported varies them a little from round to round.
 type lock struct {
 	name    string
-	served  float64 // a second
-	wait    float64 // the p90 per client, ms
-	starves bool    // the wait is a lower bound
-	cpu     float64 // µs an acquisition
+	served  float64 // per second
+	wait    float64 // p90 per client, ms
+	starves bool    // the wait is only a lower bound
+	cpu     float64 // µs per acquisition
 	change  func(*results.Run)
 }
 
-// like is a lock like all others.
+// like returns a lock with ordinary figures.
 func like(name string) lock { return lock{name, 100, 20, false, 50, nil} }
 
-// with changes each of a lock's runs.
+// with adds a function that changes each run of the lock.
 func (l lock) with(change func(*results.Run)) lock {
 	l.change = change
 	return l
@@ -64,7 +65,7 @@ func asked(change func(*Question)) Question {
 	return q
 }
 
-// reported is a report of these locks.
+// reported returns a report with the figures of these locks.
 func reported(rounds int, all ...lock) *results.Report {
 	r := &results.Report{Rounds: rounds, Workload: asked(nil).Workload}
 	for _, l := range all {
@@ -72,7 +73,7 @@ func reported(rounds int, all ...lock) *results.Report {
 	}
 	for round := 1; round <= rounds; round++ {
 		for i, l := range all {
-			noise := []float64{1.02, 0.98, 1, 1.01, 0.99, 1}[(round+i)%6] // and not the same way for all
+			noise := []float64{1.02, 0.98, 1, 1.01, 0.99, 1}[(round+i)%6] // different for each lock
 			run := results.Run{Strategy: l.name, Round: round}
 			run.Speed = results.Speed{
 				PerSecond: l.served * noise, ServedPerSecond: l.served * noise,
@@ -226,7 +227,7 @@ func named(c *Choice) string {
 	return c.Name
 }
 
-// second is the lock that comes second; "" if it may not be recommended.
+// second returns the second lock of the ranking; "" if it cannot be recommended.
 func second(a *Document) string {
 	if len(a.Ranking) < 2 || a.Ranking[1].Unfit != "" {
 		return ""
@@ -234,7 +235,7 @@ func second(a *Document) string {
 	return a.Ranking[1].Name
 }
 
-// sound checks what every advice must have.
+// sound checks the properties that every advice must have.
 func sound(t *testing.T, a *Document) {
 	t.Helper()
 	if c := a.Choice; c != nil {
@@ -347,7 +348,7 @@ func TestCautions(t *testing.T) {
 	}
 }
 
-// read returns the document in testdata, which has every part.
+// read returns the document in testdata, in which each field is set.
 func read(t *testing.T) *Document {
 	t.Helper()
 	content, err := os.ReadFile("testdata/advice.json")
@@ -398,13 +399,13 @@ func TestAdviceIsWritten(t *testing.T) {
 	golden.Compare(t, "testdata/advice-undecided.txt", laid(t, d, &layout.Page{Wide: 80}))
 }
 
-// Every lock and every word of a reason is there, on a page of any width.
+// On a page of any width, the output contains each lock and the full text of each reason.
 func TestNoReasonIsCut(t *testing.T) {
 	t.Parallel()
 	d := read(t)
 	d.Brief = true
 	wanted := []string{"no lock serves more than"}
-	for i := range 15 { // more of everything than a screen has room for
+	for i := range 15 { // more rows and notes than a screen has room for
 		row := d.Ranking[1]
 		row.Name = fmt.Sprintf("spin:backoff=fixed,base=%dms", i)
 		d.Ranking = append(d.Ranking, row)
@@ -541,7 +542,7 @@ func TestRedlockTakesIndependentNodes(t *testing.T) {
 	}
 }
 
-// TestCommandsKeepSecrets and are read by a shell as they were meant.
+// TestCommandsKeepSecrets tests that proposed commands contain no secret, and that a shell parses them correctly.
 func TestCommandsKeepSecrets(t *testing.T) {
 	t.Parallel()
 	for address, want := range map[string]string{
@@ -617,7 +618,7 @@ func TestWindowsServeEveryClientTwice(t *testing.T) {
 	}
 }
 
-// A trace is played to its end.
+// A trace is replayed to its end.
 func TestATracesWindowIsItsLength(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "a.csv")
@@ -658,13 +659,14 @@ func TestShortWindowsShowNoWaits(t *testing.T) {
 	}
 }
 
-// TestSaturationIsSeen before anything is measured; what is proposed instead does not saturate a lock.
+// TestSaturationIsSeen tests that saturation is reported without a measurement, and that the proposed loads do not
+// saturate a lock.
 func TestSaturationIsSeen(t *testing.T) {
 	t.Parallel()
 	both := []string{"--rate 29/s", "--think 7s"}
 	for _, test := range []struct {
 		change func(*workloads.Spec)
-		most   float64 // 0 if it does not saturate
+		most   float64 // 0 if the load does not saturate a lock
 		ask    []string
 	}{
 		{nil, 50, both},

@@ -14,7 +14,7 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// schema is the version of the document.
+// schema is the value of Document.Schema.
 const schema = "lockbench/advice/1"
 
 // Document is advice: which lock to use for a given contention, and the figures that support it.
@@ -28,32 +28,32 @@ type Document struct {
 	Saturated *Saturation `json:"saturated,omitempty"`
 	Choice    *Choice     `json:"choice"` // nil if no measured strategy qualifies, or if undecided
 	Undecided *Undecided  `json:"undecided,omitempty"`
-	// Ranking has the measured strategies: the best first, those that cannot be recommended last.
+	// Ranking has the measured strategies, the best first and those that cannot be recommended last.
 	Ranking []Row             `json:"ranking"`
-	Notes   results.Remarks   `json:"notes,omitempty"`    // cautions
+	Notes   results.Remarks   `json:"notes,omitempty"`    // cautions about the figures
 	LeftOut []results.LeftOut `json:"left_out,omitempty"` // strategies that were not measured
 	Broken  []string          `json:"broken,omitempty"`   // strategies that broke a claim
-	Command string            `json:"command"`            // repeats the measurement
+	Command string            `json:"command"`            // shell command that repeats the measurement
 
-	Interrupted bool `json:"interrupted,omitempty"` // stopped by the user: there is no choice
+	Interrupted bool `json:"interrupted,omitempty"` // the user interrupted it, so there is no choice
 
-	Brief bool `json:"-"` // Lay leaves out the evidence, on a terminal
+	Brief bool `json:"-"` // on a terminal, Lay leaves out the evidence
 }
 
-// Saturation means that the load keeps any lock busy all the time, so that all locks serve about the same.
+// Saturation reports that the load keeps every lock busy all the time, so that all locks serve about the same rate.
 type Saturation struct {
-	MostPerSecond float64  `json:"most_per_s"`        // that any lock can serve
-	TurnNS        int64    `json:"turn_ns,omitempty"` // until every client of a closed loop was served once
+	MostPerSecond float64  `json:"most_per_s"`        // upper limit for the acquisitions per second of any lock
+	TurnNS        int64    `json:"turn_ns,omitempty"` // time to serve each client of a closed loop once
 	Ask           []string `json:"ask"`               // commands with loads that a lock can serve
 }
 
-// Purpose is the purpose of a lock.
+// Purpose is the reason why a service uses a lock.
 type Purpose string
 
 const (
-	// Efficiency means that the lock saves work: two holders at once only waste work.
+	// Efficiency means that the lock only saves work: two holders at the same time waste work and do no other harm.
 	Efficiency Purpose = "efficiency"
-	// Correctness means that the data breaks without the lock.
+	// Correctness means that two holders at the same time can damage data.
 	Correctness Purpose = "correctness"
 )
 
@@ -63,26 +63,26 @@ const (
 	ConsensusStore = "consensus store"
 )
 
-// Choice is what to use.
+// Choice is the recommendation.
 type Choice struct {
-	Name    string `json:"name"` // a strategy's, NoLock or ConsensusStore
+	Name    string `json:"name"` // the name of a strategy, NoLock or ConsensusStore
 	Summary string `json:"summary"`
 	// Take is the package or the call of a library to import; "" if no lock is recommended.
 	Take    string  `json:"take,omitempty"`
 	RightIf string  `json:"right_if"`
-	Tied    string  `json:"tied,omitempty"`   // the equal locks, and why this one comes first
-	Beside  *Beside `json:"beside,omitempty"` // the best lock of another author: the second of the ranking
+	Tied    string  `json:"tied,omitempty"`   // the locks that are as good, and why this one comes first
+	Beside  *Beside `json:"beside,omitempty"` // the best lock by another author, which is second in the ranking
 }
 
-// Undecided lists the locks that may be the best if the rounds do not separate them.
+// Undecided lists the locks that may be the best, if the rounds do not show which of them is.
 type Undecided struct {
-	Between []string `json:"between"`
-	Take    []string `json:"take"` // what to import for each of them
-	Why     []string `json:"why"`  // one undecided comparison for each lock
-	Ask     string   `json:"ask"`  // the command that would decide
+	Between []string `json:"between"` // the names of the locks
+	Take    []string `json:"take"`    // the package or library to import for each lock
+	Why     []string `json:"why"`     // the undecided comparisons, at most one per lock
+	Ask     string   `json:"ask"`     // the command to decide between them
 }
 
-// Beside is another suitable lock, shown next to the choice.
+// Beside is a suitable lock by another author than the choice.
 type Beside struct {
 	Name string `json:"name"`
 	Take string `json:"take"`
@@ -92,26 +92,26 @@ type Beside struct {
 // Row is a measured strategy.
 type Row struct {
 	Name    string   `json:"name"`
-	Library string   `json:"library,omitempty"` // another author's, with this lock
+	Library string   `json:"library,omitempty"` // a library by another author that has this lock
 	Claims  []string `json:"claims"`
 	Verdict string   `json:"verdict"` // whether the claims held, in a word or two
 	Figures []Figure `json:"figures"`
-	Rounds  int      `json:"rounds"`           // with a usable run
-	Behind  string   `json:"behind,omitempty"` // the metric by which the first is clearly better
-	Open    string   `json:"open,omitempty"`   // the metric by which the rounds do not decide
-	Why     string   `json:"why,omitempty"`    // what the rounds show of that metric
+	Rounds  int      `json:"rounds"`           // number of rounds with a valid run
+	Behind  string   `json:"behind,omitempty"` // the metric by which the first lock is better
+	Open    string   `json:"open,omitempty"`   // the metric by which the comparison with the first lock is undecided
+	Why     string   `json:"why,omitempty"`    // the comparison by the metric in Behind or Open
 	Unfit   string   `json:"unfit,omitempty"`  // why it cannot be recommended
 }
 
 // Figure is a metric of a strategy, compared with that of the best lock.
 type Figure struct {
 	document.Figure
-	// Ratio is how many times as good the best lock is, over paired rounds; nil if that is not known.
+	// Ratio is the factor by which the best lock is better, over paired rounds; nil if it is not known.
 	Ratio *results.Ratio `json:"ratio,omitempty"`
 }
 
-// Lay writes the document for people: the answer and the ranking with its cautions. In Markdown, or if it is not Brief,
-// it adds all figures and reasons. It shortens no reason.
+// Lay writes the document as text: the recommendation, the ranking and the cautions. In Markdown, or if Brief is not
+// set, it adds all figures and reasons. It never shortens a reason.
 func (d *Document) Lay(p *layout.Page) {
 	if p.Markdown {
 		p.WriteString("# Which lock\n\n")
@@ -125,7 +125,7 @@ func (d *Document) Lay(p *layout.Page) {
 	d.close(p)
 }
 
-// answer writes the choice, or why there is none.
+// answer writes the recommendation, or why there is none.
 func (d *Document) answer(p *layout.Page) {
 	var served []float64
 	for _, r := range d.Ranking {
@@ -163,7 +163,7 @@ func (d *Document) answer(p *layout.Page) {
 	}
 }
 
-// lay writes that the load saturates every lock, and what the measured locks served per second.
+// lay reports that the load saturates every lock, with the range of the measured rates in served.
 func (s *Saturation) lay(p *layout.Page, served []float64) {
 	if s == nil {
 		return
@@ -182,7 +182,7 @@ func (s *Saturation) lay(p *layout.Page, served []float64) {
 	}
 }
 
-// LayPlan writes the plan of the question: what Answer measures, on which servers, and where the answer goes.
+// LayPlan writes what Answer would measure, on which servers, and where the answer would be written.
 func (q Question) LayPlan(p *layout.Page, servers, outputs string) {
 	plan := q.Plan()
 	_, out := q.candidates()
@@ -199,7 +199,7 @@ func (q Question) LayPlan(p *layout.Page, servers, outputs string) {
 	p.Command(q.Command())
 }
 
-// figure returns the first of the named metrics that the row has.
+// figure returns the row's first figure whose metric is one of names.
 func (r Row) figure(names ...string) (found Figure) {
 	if at := slices.IndexFunc(r.Figures, func(f Figure) bool { return slices.Contains(names, f.Metric) }); at >= 0 {
 		found = r.Figures[at]
@@ -207,7 +207,7 @@ func (r Row) figure(names ...string) (found Figure) {
 	return found
 }
 
-// why returns the reason for which a lock is not the first.
+// why returns the reason why a lock is not the first in the ranking.
 func (r Row) why(first string) string {
 	switch f := r.figure(r.Behind); {
 	case r.Unfit != "":
@@ -222,7 +222,7 @@ func (r Row) why(first string) string {
 	return fmt.Sprintf("no relevant figure differs from that of %s by %.0f %% or more", first, (matters-1)*100)
 }
 
-// against returns the cell of the ranking with the lead of the first lock.
+// against returns the cell "lead of the first" in the ranking. If wide is false, it leaves out the interval.
 func (r Row) against(wide bool) string {
 	short := func(metric string) string {
 		by, _, _ := strings.Cut(strings.TrimPrefix(metric, "redis_"), "_")
@@ -249,7 +249,7 @@ func (r Row) against(wide bool) string {
 	return "equal"
 }
 
-// ranking draws the measured locks, the best first.
+// ranking writes a table of the measured locks, the best first.
 func (d *Document) ranking(p *layout.Page) {
 	if len(d.Ranking) == 0 {
 		return
@@ -266,7 +266,7 @@ func (d *Document) ranking(p *layout.Page) {
 			against = r.against(wide)
 		}
 		if !p.Markdown && layout.TextWidth(name) > p.Width()/4+3 {
-			rows, name = append(rows, []string{name}), "" // a line of its own
+			rows, name = append(rows, []string{name}), "" // a long name gets a separate line
 		}
 		rows = append(rows, slices.Concat([]string{name}, cells, []string{p.Text(against)}))
 	}
@@ -274,7 +274,7 @@ func (d *Document) ranking(p *layout.Page) {
 	p.Grid("lrrrl", rows)
 }
 
-// measured returns the number of rounds behind the figures, as a range if it differs.
+// measured returns the number of rounds of the locks as text. If the locks have different numbers, it is a range.
 func (d *Document) measured() string {
 	fewest, most := d.Rounds, d.Rounds
 	for i, r := range d.Ranking {
@@ -292,7 +292,7 @@ func (d *Document) measured() string {
 	return text
 }
 
-// interval returns the kind of the range that follows the median of a ratio.
+// interval returns the name of the range that is printed after the median of a ratio.
 func (d *Document) interval() string {
 	if d.Rounds < leastRounds {
 		return "smallest–largest"
@@ -300,7 +300,7 @@ func (d *Document) interval() string {
 	return "95 % interval"
 }
 
-// close writes the legend of the table, and all cautions.
+// close writes all cautions, and the legend of the table.
 func (d *Document) close(p *layout.Page) {
 	var unfit []results.LeftOut
 	for _, r := range d.Ranking {
@@ -340,10 +340,10 @@ func (d *Document) explain(p *layout.Page) {
 	}
 	list("Evidence", evidence)
 	p.Remark("", fmt.Sprintf("A ratio is the median (%s) over %s in pairs. A ratio of %v or more counts if its "+
-		"interval excludes 1; two locks are equal if the interval lies within 1/%v to %v, and otherwise undecided. "+
+		"interval excludes 1. Two locks are equal if the interval lies within 1/%v to %v, and otherwise undecided. "+
 		"The server's CPU does not count below %d %% of a core, waits do not count below %v %% of the hold, and "+
-		"clients without a turn do not count below %v %%. Equal locks are ordered by the nodes and connections that "+
-		"they need; then locks with other users come first.",
+		"clients without a turn do not count below %v %%. Of equal locks, the one that needs fewer nodes or connections "+
+		"comes first, and then a lock that is in a published library.",
 		d.interval(), d.measured(), matters, matters, matters, leastCPU, leastWait*100, leastWithout*100))
 	list("Notes", d.Notes.Texts())
 	list("Left out", grouped(d.LeftOut))
@@ -356,7 +356,7 @@ func (d *Document) explain(p *layout.Page) {
 	p.Command(d.Command)
 }
 
-// grouped joins the strategies that have the same reason.
+// grouped returns one line for each reason, with all strategies that have this reason.
 func grouped(all []results.LeftOut) (lines []string) {
 	about := map[string][]string{}
 	for _, one := range all {

@@ -1,5 +1,5 @@
-// Package advise turns a description of a contention into a few runs, and their figures into advice: one lock, or none,
-// with the reasons. Only Question.Answer runs anything.
+// Package advise recommends a lock for a described contention. It plans a few runs, compares their figures, and returns
+// one lock or an alternative to a lock, with the reasons. Only Question.Answer measures.
 package advise
 
 import (
@@ -23,23 +23,23 @@ import (
 // Question describes the contention and the purpose of the lock.
 type Question struct {
 	For Purpose
-	// Workload is the contention. If its work is a counter, the resource is a value in Redis; unless
-	// Fence is workloads.FenceAll, the resource cannot check tokens.
+	// Workload is the contention. If its work is a counter, the protected resource is a value in Redis. Unless Fence is
+	// workloads.FenceAll, the protected resource cannot check fencing tokens.
 	Workload workloads.Spec
-	Rounds   int                  // of each run
-	Named    []strategies.Variant // to compare; nil means the short list
+	Rounds   int                  // number of rounds
+	Named    []strategies.Variant // strategies to compare; nil means the short list
 	Redis    lockbench.StoreOptions
-	Budget   time.Duration // how long the answer may take
+	Budget   time.Duration // limit for the time that Answer takes
 
-	// Language is that of the program that is to use the lock; "" means any.
+	// Language is the language of the program that will use the lock; "" means any.
 	Language string
-	// Drivers run libraries of that language, and are compared instead of the short list.
+	// Drivers run libraries of that language. They are compared instead of the short list.
 	Drivers []strategies.Variant
-	// Absent are those that cannot be started, and why.
+	// Absent lists the drivers that cannot be started, with the reasons.
 	Absent []results.LeftOut
 
-	fit   int    // of the candidates, how many there is time for; 0 means all
-	whole string // the budget with time for all
+	fit   int    // number of candidates for which the budget suffices; 0 means all
+	whole string // the budget that would suffice for all candidates
 }
 
 // Validate returns all errors, joined.
@@ -68,10 +68,10 @@ func (q Question) Validate() error {
 	return errors.Join(problems...)
 }
 
-// Languages returns what Language may be.
+// Languages returns the allowed values of Language.
 func Languages() []string { return []string{"go", "java", "python", "node"} }
 
-// crowded reports whether clients of one instance wait for each other.
+// crowded reports whether an instance has several clients, so that a mutex within the instance can help.
 func (q Question) crowded() bool { return q.Workload.ClientsPerInstance() > 1 }
 
 var (
@@ -84,8 +84,8 @@ var (
 	nodes       = func(q Question) bool { return strings.HasPrefix(q.Redis.Topology, "nodes:") }
 )
 
-// shortlist has the strategies that are measured by default, in the order of their importance if time is short: locks
-// of different authors with their best settings, then further kinds.
+// shortlist has the strategies that are measured by default: first locks by different authors with their best settings,
+// then further kinds. If time is short, the last ones are left out.
 var shortlist = []struct {
 	name     string
 	purposes []Purpose
@@ -107,17 +107,17 @@ var shortlist = []struct {
 }
 
 const (
-	// atomic is the name of the strategy that does a counter's work in one command, without a lock.
+	// atomic is the strategy that increments a counter by one command, without a lock.
 	atomic = "atomic"
-	// redisPy polls as redis-py does by default.
+	// redisPy is the strategy that polls as redis-py does by default.
 	redisPy = "spin:backoff=fixed,base=100ms"
 )
 
-// oneCommand reports whether a strategy is one command instead of a lock, and does the work of the question.
+// oneCommand reports whether a strategy does the work of the question by one command instead of a lock.
 func (q Question) oneCommand(info strategies.Info) bool { return info.Name == atomic && counting(q) }
 
-// misplaced returns why a strategy cannot run on the requested servers, as far as that is known without
-// them; "" if it can.
+// misplaced returns why a strategy cannot run on the requested servers, as far as this is known before they are
+// started; "" if it can.
 func (q Question) misplaced(info strategies.Info) string {
 	if problems := engine.Undriven(info, q.Workload); info.Driver && len(problems) > 0 {
 		return problems[0].Error()
@@ -129,7 +129,7 @@ func (q Question) misplaced(info strategies.Info) string {
 	return kind.Layout(store.Options{Address: q.Redis.Address, Topology: q.Redis.Topology}).Unfit(info)
 }
 
-// candidates returns the strategies to measure, and the strategies that are left out, with the reason.
+// candidates returns the strategies to measure, and those that are left out, with the reasons.
 func (q Question) candidates() (chosen []strategies.Variant, out []results.LeftOut) {
 	consider := func(all []strategies.Variant) {
 		for _, v := range all {
@@ -157,7 +157,8 @@ func (q Question) candidates() (chosen []strategies.Variant, out []results.LeftO
 	return chosen, out
 }
 
-// listed returns those of the short list that this program has, and those that it was built without.
+// listed returns the strategies of the short list that apply to the question, and those that this program was built
+// without.
 func (q Question) listed() (all []strategies.Variant, lacking []results.LeftOut) {
 	for _, e := range shortlist {
 		if !slices.Contains(e.purposes, q.For) || e.when != nil && !e.when(q) {
@@ -173,7 +174,7 @@ func (q Question) listed() (all []strategies.Variant, lacking []results.LeftOut)
 	return all, lacking
 }
 
-// library returns the library of others with this lock, in the language asked for; nil if there is none.
+// library returns a library by another author that has this lock in the requested language; nil if there is none.
 func (q Question) library(info strategies.Info) *strategies.Library {
 	for _, l := range info.Libraries {
 		if q.Language == "" || strings.EqualFold(q.Language, l.Language) {
@@ -183,7 +184,7 @@ func (q Question) library(info strategies.Info) *strategies.Library {
 	return nil
 }
 
-// users returns the library by which a lock has other users; nil if there is none.
+// users is like library, but returns nil for a gated lock, because no library has a mutex in front of the lock.
 func (q Question) users(info strategies.Info) *strategies.Library {
 	if gated(info) {
 		return nil
@@ -191,10 +192,10 @@ func (q Question) users(info strategies.Info) *strategies.Library {
 	return q.library(info)
 }
 
-// gated reports whether a lock is one behind a mutex, which no library has.
+// gated reports whether a strategy is a lock behind a mutex of the process.
 func gated(info strategies.Info) bool { return strings.HasPrefix(info.Name, "gated:") }
 
-// unsafe returns why a strategy must not be recommended, by its own description; "" if it may be.
+// unsafe returns why the claims or the caveat of a strategy forbid a recommendation; "" if they do not.
 func (q Question) unsafe(info strategies.Info) string {
 	switch {
 	case q.oneCommand(info):
@@ -211,14 +212,14 @@ func (q Question) unsafe(info strategies.Info) string {
 		return fmt.Sprintf("it claims %s across %d instance, and the workload has %d",
 			info.Claims, info.MaxInstances, q.Workload.Instances)
 	case !info.Claims.Recovery && info.Nodes > 0:
-		return "a dead holder keeps it forever: it claims only " + info.Claims.String()
+		return "a dead holder keeps the lock forever: it claims only " + info.Claims.String()
 	case q.For == Correctness && !info.Claims.Fencing:
 		return fmt.Sprintf("it claims %s, but no fencing tokens", info.Claims)
 	}
 	return ""
 }
 
-// unusable returns why a program in the language asked for cannot use a lock; "" if it can.
+// unusable returns why a program in the requested language cannot use a lock; "" if it can.
 func (q Question) unusable(info strategies.Info) string {
 	ours := q.Language == "" || q.Language == "go" || info.Nodes == 0 || q.oneCommand(info)
 	if ours || q.users(info) != nil {
@@ -227,7 +228,7 @@ func (q Question) unusable(info strategies.Info) string {
 	return "no library for " + q.Language + " implements it"
 }
 
-// names lists strategies in the form of --strategy.
+// names returns strategies as a value of --strategy.
 func names(all []strategies.Variant) string {
 	var parts []string
 	for _, v := range all {
@@ -249,7 +250,7 @@ func (q Question) Command() string {
 		[2]string{"--runs", strconv.Itoa(plan.Rounds)}) + " --no-baselines" + q.secret()
 }
 
-// secret is a comment for a command without the address of Redis, if the address contains a secret.
+// secret returns a shell comment that replaces the address of Redis in a command, if the address contains a secret.
 func (q Question) secret() string {
 	if address := q.Redis.Address; strings.Contains(address, "@") || strings.Contains(address, "password") {
 		return "  # set LOCKBENCH_REDIS to the address of Redis, which contains a secret"
@@ -257,7 +258,8 @@ func (q Question) secret() string {
 	return ""
 }
 
-// shell returns a command with options, those with values, a workload and the servers, without a secret.
+// shell returns a shell command with the options that have a value, the workload and the servers. It leaves out an
+// address with a secret.
 func (q Question) shell(command string, w workloads.Spec, options ...[2]string) string {
 	address := q.Redis.Address
 	if address == "auto" || q.secret() != "" {
@@ -284,30 +286,30 @@ func (q Question) shell(command string, w workloads.Spec, options ...[2]string) 
 }
 
 const (
-	// turns is how often each client can be served in a window: with one turn, a client that is served
-	// once less than the others looks like one that starves. After half a turn, which is a quarter of that, the
-	// waits grow no more.
+	// turns is the number of times that each client can be served in a window. With one turn, a client that is served
+	// once less than the others would look like a client that starves. warmup is the length of the warm-up in windows:
+	// half a turn, after which the waits do not grow any more.
 	turns, warmup = 2, 0.25
-	// leastWindow and leastWarmup belong to the shortest runs.
+	// leastWindow and leastWarmup are the shortest window and warm-up.
 	leastWindow, leastWarmup = 500 * time.Millisecond, 200 * time.Millisecond
-	// longestWindow keeps the sum of all windows far below what a time.Duration can hold.
+	// longestWindow keeps the sum of all windows far below the largest time.Duration.
 	longestWindow = 24 * time.Hour
-	// passing is the approximate time of a lock from one holder to the next.
+	// passing is the approximate time from the release of one holder to the grant of the next.
 	passing = time.Millisecond
-	// arrivals is the number of arrivals that a 90th percentile needs, for one turn.
+	// arrivals is the number of arrivals per turn that a 90th percentile needs.
 	arrivals = 50
 
-	// reserve is the part of the budget for start and clean-up.
+	// reserve is the part of the budget for start and clean-up. leastBudget is the smallest allowed budget.
 	reserve, leastBudget = 15 * time.Second, 30 * time.Second
-	// fewest is the least number of locks for a ranking.
+	// fewest is the smallest number of locks for a ranking.
 	fewest = 2
-	// bearable is the share of a lock's capacity up to which waits stay short.
+	// bearable is the utilisation of a lock up to which waits stay short.
 	bearable = 0.6
 )
 
-// round is about how long it takes to serve every client once under constant contention: clients × mean
-// hold ÷ keys, or with a most wanted key, clients × its share × mean hold. Where clients seldom wait, it is
-// the time of some arrivals, or of a cycle of each client if that is less.
+// round returns the approximate time to serve every client once under constant contention: clients × share of the most
+// requested key × mean hold. If clients seldom wait, it returns the time of arrivals arrivals, or of one cycle if that
+// is less.
 func (q Question) round() time.Duration {
 	w := q.Workload
 	_ = w.Load() // Validate has reported its errors
@@ -322,8 +324,8 @@ func (q Question) round() time.Duration {
 	return turn
 }
 
-// Sized returns the question with windows and warm-ups, unless given, that are long enough to show waits and
-// starvation, and with as many locks as the budget has time for.
+// Sized returns the question with a window and a warm-up that are long enough to show waits and starvation, unless the
+// user gave them. It keeps as many locks as the budget suffices for, and returns an error if that is fewer than two.
 func (q Question) Sized(givenWindow, givenWarmup bool) (Question, error) {
 	w := &q.Workload
 	traced := w.Arrivals.Trace() != nil
@@ -354,15 +356,16 @@ func (q Question) Sized(givenWindow, givenWarmup bool) (Question, error) {
 	return q, nil
 }
 
-// needs returns the budget, in whole minutes, that has time for the plan.
+// needs returns the budget in whole minutes that suffices for the plan.
 func (q Question) needs() string {
 	return minutes((q.Plan().Expected() + reserve + time.Minute).Truncate(time.Minute))
 }
 
-// minutes writes whole minutes without seconds.
+// minutes formats a duration. It leaves out "0s" after whole minutes.
 func minutes(d time.Duration) string { return strings.Replace(d.String(), "m0s", "m", 1) }
 
-// saturation returns how the load keeps any lock busy all the time; nil if it does not.
+// saturation returns a Saturation if the load keeps every lock busy all the time, and nil otherwise. Its commands
+// propose an arrival rate, and for a closed loop also a think time, at which locks are busy for the share bearable.
 func (q Question) saturation() *Saturation {
 	w := q.Workload
 	hold, share := w.Hold.Mean().Seconds(), w.KeyDist.Hottest(w.Keys)
@@ -376,7 +379,7 @@ func (q Question) saturation() *Saturation {
 			[2]string{"--strategy", names(q.Named)}) + q.secret()
 	}
 	w.Duration, w.Warmup, w.Think = workloads.Default().Duration, workloads.Default().Warmup, workloads.Dist{}
-	busy := share * (hold + passing.Seconds()) // of a key, for an acquisition
+	busy := share * (hold + passing.Seconds()) // seconds for which an acquisition keeps the most requested key busy
 	w.Rate = workloads.Rate(rounded(bearable / busy))
 	s := &Saturation{MostPerSecond: most, Ask: []string{ask()}}
 	if closed {
@@ -387,13 +390,13 @@ func (q Question) saturation() *Saturation {
 	return s
 }
 
-// rounded returns a number with two significant digits.
+// rounded rounds a number to two significant digits.
 func rounded(x float64) float64 {
 	short, _ := strconv.ParseFloat(strconv.FormatFloat(x, 'g', 2, 64), 64)
 	return short
 }
 
-// scaled returns a part of a time, rounded to 10 ms.
+// scaled returns t × part, rounded to 10 ms.
 func scaled(t time.Duration, part float64) time.Duration {
 	return time.Duration(float64(t) * part).Round(10 * time.Millisecond)
 }

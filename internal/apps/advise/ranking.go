@@ -12,44 +12,44 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// matters is the least ratio of medians at which a difference counts.
+// matters is the smallest ratio of two locks' figures that counts as a difference.
 const matters = 1.1
 
 // criterion is a metric by which locks are compared.
 type criterion struct {
 	metric string
-	// A lock does not lose by this criterion while its figure of the metric size is below least.
+	// If a lock's figure of the metric size is below least, the lock cannot lose by this criterion.
 	size  string
 	least float64
 }
 
 const (
-	// leastCPU is the percentage of a core below which the cost for the server does not count.
+	// leastCPU is the percentage of a core below which the server's CPU does not count.
 	leastCPU = 5
-	// leastWait is the part of the mean hold below which a wait does not count.
+	// leastWait is the share of the mean hold below which a wait does not count.
 	leastWait = 0.1
-	// leastWithout is the share of the clients below which clients without a turn do not count.
+	// leastWithout is the share of all clients below which clients without a turn do not count.
 	leastWithout = 0.01
-	// confidence is that of the intervals that separate two locks.
+	// confidence is the confidence of the intervals by which locks are compared.
 	confidence = 0.95
 )
 
-// without is the criterion of clients without a turn: their number in a window in which the lock served as many clients
-// as there are. It differs from the metric starved, which needs a window of two fair rounds and is therefore unknown
-// for the slowest locks.
+// without is the number of clients without a turn, in a window with at least as many acquisitions as clients. It
+// differs from the metric starved, which needs twice as many acquisitions and is therefore unknown for the slowest
+// locks.
 const without = "without_a_turn"
 
-// criteria returns the criteria, the most important first: clients that starve, clients served, long waits, and the
-// cost for the server.
+// criteria returns the criteria, the most important first: clients without a turn, clients served per second, long
+// waits, and the server's CPU.
 func (q Question) criteria() (all []criterion) {
 	if q.contended() {
 		all = append(all, criterion{metric: without})
 	}
 	all = append(all, criterion{metric: "served_per_s"})
 	if q.showsWaits() {
-		// Not the 99th percentile: in such short windows it is often only a lower bound.
+		// The 99th percentile would often be only a lower bound in such short windows.
 		waits := "wait_per_client_p90"
-		if q.Workload.Rate > 0 { // clients are slots there
+		if q.Workload.Rate > 0 { // in an open loop, a client is only a slot for arrivals
 			waits = "wait_p90"
 		}
 		all = append(all, criterion{waits, waits, leastWait * float64(q.Workload.Hold.Mean())})
@@ -57,8 +57,8 @@ func (q Question) criteria() (all []criterion) {
 	return append(all, criterion{"redis_cpu_per_acq", "redis_cpu", leastCPU})
 }
 
-// contended reports whether every client waits all the time, and in a window long enough for a turn of each: then a
-// client without a turn starves.
+// contended reports whether every client waits all the time, and the window is long enough to serve each client. Only
+// then does a client without a turn starve.
 func (q Question) contended() bool {
 	return q.Workload.Rate == 0 && q.saturation() != nil && q.showsWaits()
 }
@@ -67,29 +67,30 @@ func (q Question) contended() bool {
 type relation int
 
 const (
-	equal  relation = iota // the rounds would have shown a difference that counts
+	equal  relation = iota // the rounds exclude a difference that counts
 	better                 // the first lock is better
-	worse
-	open // the rounds do not decide
+	worse                  // the second lock is better
+	open                   // the rounds do not decide
 )
 
 // duel is the comparison of two locks by one criterion, over the rounds in which both were measured.
 type duel struct {
 	by    criterion
 	is    relation
-	ratio *results.Ratio // how many times as good the first is; nil if that is not known
-	// If the relation is open: the rounds exclude that the first is better, or worse, by a difference that counts.
+	ratio *results.Ratio // factor by which the first lock is better; nil if it is not known
+	// notBetter reports that the rounds exclude that the first lock is better by a difference that counts, notWorse that
+	// they exclude that it is worse by such a difference. Both matter only for an open relation.
 	notBetter, notWorse bool
-	rounds              int    // in pairs
-	needed              int    // rounds that would decide an open relation; 0 if not known
-	text                string // what the rounds show
+	rounds              int    // number of paired rounds
+	needed              int    // number of rounds that would decide an open relation; 0 if not known
+	text                string // the metric, the ratio and the number of rounds
 }
 
-// between compares two locks by the first criterion by which they are not equal. If this criterion leaves open only
-// whether a lock is better or equal, a later criterion decides if it finds the same lock better: in both cases that
-// lock is the better one.
+// between compares two locks by the first criterion by which they are not equal. That criterion may be open and exclude
+// only that one of the locks is better. Then a later criterion decides if it finds the other lock better, because the
+// other lock is the better one in any case.
 func (q Question) between(a, b contender) (d duel) {
-	var first *duel // that is open
+	var first *duel // the first open one
 	notBetter, notWorse := true, true
 	for _, by := range q.criteria() {
 		switch d = q.duel(by, a, b); {
@@ -115,8 +116,8 @@ func (q Question) between(a, b contender) (d duel) {
 	return d
 }
 
-// duel compares two locks by a criterion. A lock that has no such figure, such as a mutex of the process that has no
-// server, is not compared by it.
+// duel compares two locks by a criterion. If one of them has no figure of the metric, they are equal by it: a mutex of
+// the process, for example, has no server and so no figure of the server's CPU.
 func (q Question) duel(by criterion, a, b contender) duel {
 	if by.metric == without {
 		return q.starvation(by, a, b)
@@ -129,7 +130,7 @@ func (q Question) duel(by criterion, a, b contender) duel {
 	r := ratios(m, a, b)
 	d.rounds = len(r.low)
 	if d.rounds == 0 {
-		d.is, d.text = open, by.metric+": no round has a valid run of both"
+		d.is, d.text = open, by.metric+": no round has a valid run of both locks"
 	} else {
 		limits := r.limits()
 		enough := q.enough(d.rounds, limits.sure)
@@ -151,20 +152,20 @@ func (q Question) duel(by criterion, a, b contender) duel {
 	return d
 }
 
-// enough reports whether this many rounds can decide: they have an interval, or they are all the rounds of a question
-// that requests fewer than an interval needs.
+// enough reports whether this number of rounds can decide: the rounds have a 95 % interval, or the question requests
+// fewer rounds than an interval needs and all of them are valid.
 func (q Question) enough(rounds int, interval bool) bool {
 	return interval || q.Rounds < leastRounds && rounds >= q.Rounds
 }
 
-// leastRounds is the number of rounds from which a median has a 95 % interval.
+// leastRounds is the smallest number of rounds for a 95 % interval of the median.
 const leastRounds = 6
 
-// why describes what the rounds show of a metric.
+// why returns the ratio of the metric as text, or why the rounds give none.
 func (d duel) why(l limits) string {
 	switch {
 	case d.ratio == nil || l.low == math.Inf(-1) || l.high == math.Inf(1) && l.low <= 0:
-		return d.by.metric + ": in some rounds only lower bounds are known of both"
+		return d.by.metric + ": in some rounds only lower bounds are known for both locks"
 	case !l.sure && d.rounds < leastRounds:
 		return fmt.Sprintf("%s: %s in %s, too few for a 95 %% interval", d.by.metric, d.ratio,
 			words.Count(d.rounds, "round"))
@@ -172,14 +173,14 @@ func (d duel) why(l limits) string {
 	return fmt.Sprintf("%s: %s in %s", d.by.metric, d.ratio, words.Count(d.rounds, "round"))
 }
 
-// paired are the logarithms of how many times as good the first lock is as the second, one for each common round.
+// paired has the logarithm of the factor by which the first lock is better, for each common round.
 type paired struct {
-	low, high []results.Figure // the limits of each: they differ where a figure is only a lower bound
-	bounds    results.Ratio    // its AtLeast, AtMost and Digits
+	low, high []results.Figure // lower and upper limit of each logarithm; they differ if a figure is only a lower bound
+	bounds    results.Ratio    // only its AtLeast, AtMost and Digits are set
 }
 
-// ratios compares a metric round by round: runs of a round ran one after the other, so that a disturbance of the
-// machine affected both.
+// ratios compares a metric round by round. The runs of one round follow each other, so a disturbance of the machine
+// tends to affect both.
 func ratios(m results.Metric, a, b contender) (p paired) {
 	over, under := a, b
 	if m.Better == results.Lower {
@@ -196,7 +197,7 @@ func ratios(m results.Metric, a, b contender) (p paired) {
 		}
 		known := math.Log(x.Value / y.Value)
 		low := known
-		if y.AtLeast { // it may be any number of times as large
+		if y.AtLeast { // the divisor has no upper limit
 			low = math.Inf(-1)
 		}
 		p.low = append(p.low, results.Figure{Value: low})
@@ -211,11 +212,11 @@ func ratios(m results.Metric, a, b contender) (p paired) {
 	return p
 }
 
-// limits are logarithms: those of the median, and the interval around it.
+// limits has the limits of the median of paired logarithms, and the interval around the median.
 type limits struct {
-	least, most float64 // the median is between them
-	low, high   float64
-	sure        bool // low and high are a 95 % interval, otherwise the smallest and the largest
+	least, most float64 // limits of the median; they differ if figures are only lower bounds
+	low, high   float64 // the interval
+	sure        bool    // low and high are a 95 % interval, not just the smallest and the largest logarithm
 }
 
 func (p paired) limits() (l limits) {
@@ -238,7 +239,7 @@ func (p paired) limits() (l limits) {
 	return l
 }
 
-// ratio returns what the document shows of the ratios; nil if they have no bound.
+// ratio converts the logarithms to the ratio for the document; nil if the median has no limit on either side.
 func (p paired) ratio(l limits) *results.Ratio {
 	r := p.bounds
 	r.Rounds, r.Interval = len(p.low), l.sure
@@ -259,7 +260,7 @@ func (p paired) ratio(l limits) *results.Ratio {
 	return &r
 }
 
-// verdict returns which lock is better according to the limits, or that no difference counts.
+// verdict returns which lock is better according to the interval. If enough is false, the relation is open.
 func (l limits) verdict(enough bool) relation {
 	counts := math.Log(matters)
 	switch {
@@ -275,7 +276,8 @@ func (l limits) verdict(enough bool) relation {
 	return open
 }
 
-// needed estimates the number of rounds that decide: the width of the interval falls with its square root.
+// needed estimates the number of rounds that would decide, since the width of the interval decreases with the square
+// root of the number of rounds. It returns 0 if the interval has no limit.
 func (l limits) needed(rounds int) int {
 	middle := (l.least + l.most) / 2
 	width := max(middle-l.low, l.high-middle)
@@ -290,11 +292,11 @@ func (l limits) needed(rounds int) int {
 	return max(leastRounds, rounds+1, int(math.Ceil(n)))
 }
 
-// starvation compares the numbers of clients without a turn. It uses differences, because most locks have 0, which has
-// no ratio.
+// starvation compares the numbers of clients without a turn. It uses differences instead of ratios, because most locks
+// have 0 such clients.
 func (q Question) starvation(by criterion, a, b contender) duel {
 	d := duel{by: by}
-	var more []results.Figure // of the second
+	var more []results.Figure // the second lock's number minus the first lock's
 	var ofA, ofB, numbers []float64
 	for _, run := range a.Used {
 		at := slices.IndexFunc(b.Used, func(other results.Run) bool { return other.Round == run.Round })
@@ -308,7 +310,7 @@ func (q Question) starvation(by criterion, a, b contender) duel {
 		more = append(more, results.Figure{Value: *y - *x})
 		ofA, ofB, numbers = append(ofA, *x), append(ofB, *y), append(numbers, *y-*x)
 	}
-	if d.rounds = len(more); d.rounds == 0 { // the criterion of served clients already separates these locks
+	if d.rounds = len(more); d.rounds == 0 { // one lock served too few clients; the next criterion shows that
 		return d
 	}
 	low, high, sure := results.FigureInterval(more, confidence)
@@ -331,8 +333,8 @@ func (q Question) starvation(by criterion, a, b contender) duel {
 	return d
 }
 
-// withoutTurn returns the number of clients that waited and obtained nothing; nil if the lock served too few for a turn
-// of each.
+// withoutTurn returns the number of clients that waited and never obtained the lock; nil if the run had fewer
+// acquisitions than clients.
 func withoutTurn(run results.Run) *float64 {
 	n := run.Record.WithoutTurn
 	if n == nil || run.Speed.Served < run.Record.Clients {
@@ -341,7 +343,7 @@ func withoutTurn(run results.Run) *float64 {
 	return new(float64(*n))
 }
 
-// starving returns the median of the clients without a turn, as a figure.
+// starving returns the median number of clients without a turn.
 func (c contender) starving() *results.Figure {
 	var all []results.Figure
 	for _, run := range c.Used {
@@ -352,7 +354,7 @@ func (c contender) starving() *results.Figure {
 	return results.MedianFigure(all)
 }
 
-// duels are those between all locks of a field, by their names: what decides between the first and the second.
+// duels has the deciding comparison for each pair of locks, by the names of the first and the second.
 type duels map[[2]string]duel
 
 func (q Question) duels(field []contender) duels {
@@ -367,8 +369,8 @@ func (q Question) duels(field []contender) duels {
 	return all
 }
 
-// ranked orders a field, the best first. The second is the best lock of another author than the first, if there is one:
-// a variant of the first would be no alternative.
+// ranked orders a field, the best first. The second is the best lock by another author than the first, if there is one,
+// because a variant of the first lock would be no alternative.
 func (q Question) ranked(field []contender, known duels) (all []contender) {
 	for len(field) > 0 {
 		rest := field
@@ -387,8 +389,8 @@ func (q Question) ranked(field []contender, known duels) (all []contender) {
 	return all
 }
 
-// unbeaten returns the locks of a field to which no other lock is better, in the order of preference; all locks if each
-// has a better one.
+// unbeaten returns the locks of a field that no other lock beats, in the order of preference. If each lock is beaten,
+// it returns all of them.
 func (q Question) unbeaten(field []contender, known duels) []contender {
 	stay := slices.DeleteFunc(slices.Clone(field), func(x contender) bool {
 		return slices.ContainsFunc(field, func(other contender) bool {
@@ -402,8 +404,8 @@ func (q Question) unbeaten(field []contender, known duels) []contender {
 	return stay
 }
 
-// preferred orders two equal locks: the one that needs less comes first, then the one with other users. why is the
-// reason for the order.
+// preferred orders two equal locks. The one that needs fewer nodes or connections comes first, then the one that is in
+// a published library. why is the reason for the order.
 func (q Question) preferred(a, b contender) (order int, why string) {
 	unused := func(c contender) int {
 		if q.users(c.info) == nil {
@@ -436,12 +438,12 @@ func (q Question) preferred(a, b contender) (order int, why string) {
 // leaders are the locks that may be the best.
 type leaders struct {
 	all     []contender // in the order of preference
-	doubts  []doubt     // what is open between two of them
+	doubts  []doubt     // the undecided comparisons between two of them
 	ranking []contender // the whole field, the best first
-	lost    []contender // without a trusted run: any of them may be the best
+	lost    []contender // contenders without a valid run, any of which may be the best
 }
 
-// doubt is a duel that the rounds do not decide.
+// doubt is an undecided comparison of the locks a and b.
 type doubt struct {
 	a, b contender
 	duel
@@ -459,8 +461,8 @@ func (q Question) lead(field []contender) (l leaders) {
 			switch d := known[[2]string{a.Name, b.Name}]; d.is {
 			case open:
 				l.doubts = append(l.doubts, doubt{a, b, d})
-			case better, worse: // each is beaten by another one
-				d.text += ", but another lock is better than that one"
+			case better, worse: // each lock is beaten by another one, so there is no best lock
+				d.text += ", but a third lock is better than the winner"
 				l.doubts = append(l.doubts, doubt{a, b, d})
 			case equal:
 			}
@@ -469,7 +471,7 @@ func (q Question) lead(field []contender) (l leaders) {
 	return l
 }
 
-// undecided describes leaders that the rounds do not separate; nil if they are equal.
+// undecided describes the leaders if some comparisons between them are undecided; nil if they are all equal.
 func (q Question) undecided(l leaders) *Undecided {
 	if len(l.doubts)+len(l.lost) == 0 {
 		return nil
@@ -482,11 +484,11 @@ func (q Question) undecided(l leaders) *Undecided {
 		u.Between, u.Take = append(u.Between, c.Name), append(u.Take, q.take(c))
 	}
 	for _, c := range l.lost {
-		u.Why = append(u.Why, fmt.Sprintf("%s: none of its %d runs can be trusted", c.Name, len(c.Runs)))
+		u.Why = append(u.Why, fmt.Sprintf("%s: none of its %d runs is valid", c.Name, len(c.Runs)))
 	}
 	said, lost := map[string]bool{}, false
 	for _, d := range l.doubts {
-		if !said[d.b.Name] { // of each lock against one that comes before it
+		if !said[d.b.Name] { // one comparison for each lock, with a lock before it
 			said[d.b.Name] = true
 			u.Why = append(u.Why, fmt.Sprintf("%s against %s, %s", d.a.Name, d.b.Name, d.text))
 		}
@@ -494,7 +496,7 @@ func (q Question) undecided(l leaders) *Undecided {
 		lost = lost || d.rounds < min(q.Rounds, leastRounds)
 	}
 	if lost {
-		u.Why = append(u.Why, "rounds were lost because their runs cannot be trusted: use a quieter machine")
+		u.Why = append(u.Why, "rounds were lost because their runs are not valid: use a less busy machine")
 	}
 	again := q
 	again.Named, again.fit, again.Rounds = nil, 0, min(rounds, mostRounds)
@@ -505,7 +507,7 @@ func (q Question) undecided(l leaders) *Undecided {
 	if longer {
 		w.Duration *= 4
 		again.Workload = w
-		u.Why = append(u.Why, "where only lower bounds are known, a longer window helps and more rounds do not")
+		u.Why = append(u.Why, "if only lower bounds are known, a longer window helps and more rounds do not")
 	}
 	u.Ask = q.shell("lockbench advise", w, [2]string{"--for", q.purpose()}, [2]string{"--language", q.Language},
 		[2]string{"--strategy", names(again.Named)}, [2]string{"--runs", fmt.Sprint(again.Rounds)},
@@ -516,7 +518,8 @@ func (q Question) undecided(l leaders) *Undecided {
 // mostRounds is the largest number of rounds that an undecided answer proposes.
 const mostRounds = 100
 
-// equals names the locks that are as good as the choice, and why it comes first; "" if it is better than all.
+// equals returns a sentence with the locks that are as good as the first one, and why that one comes first; "" if there
+// are none.
 func (q Question) equals(l leaders) string {
 	if len(l.all) < 2 {
 		return ""
@@ -533,7 +536,7 @@ func (q Question) equals(l leaders) string {
 		strings.Join(reasons, " and "))
 }
 
-// purpose is the value of --for, "" if it is the default.
+// purpose returns the value of --for; "" if it is the default.
 func (q Question) purpose() string {
 	if q.For == Efficiency {
 		return ""

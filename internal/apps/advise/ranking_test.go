@@ -14,7 +14,7 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// lostIn makes a run invalid in these rounds.
+// lostIn makes the runs of these rounds invalid.
 func lostIn(rounds ...int) func(*results.Run) {
 	return func(r *results.Run) {
 		if slices.Contains(rounds, r.Round) {
@@ -23,13 +23,13 @@ func lostIn(rounds ...int) func(*results.Run) {
 	}
 }
 
-// hundred are clients that always contend.
+// hundred sets a load of 100 clients that contend all the time.
 func hundred(q *Question) {
 	q.Workload.Clients = 100
 	q.Workload.Duration = workloads.Duration(1200 * time.Millisecond)
 }
 
-// starves leaves these clients without a turn, round by round.
+// starves sets the number of clients without a turn, for one round after the other.
 func starves(numbers ...int64) func(*results.Run) {
 	return func(r *results.Run) {
 		r.Record.Clients, r.Speed.Served = 100, 190
@@ -37,7 +37,7 @@ func starves(numbers ...int64) func(*results.Run) {
 	}
 }
 
-// Locks that could not be compared are not equal, and are not ranked by preference without saying so.
+// Locks whose comparison is undecided do not count as equal: the answer reports that it is undecided.
 func TestNotDecidedIsNotEqual(t *testing.T) {
 	t.Parallel()
 	slow, quick := lock{"redsync:tuned=true", 100, 297, false, 50, nil}, lock{"handoff", 100, 45, false, 50, nil}
@@ -56,7 +56,7 @@ func TestNotDecidedIsNotEqual(t *testing.T) {
 		locks    []lock
 		choice   string
 		between  string // the locks of an undecided answer
-		says     string // of what is open, or of locks that are equal
+		says     string // part of the reasons, or of the text about equal locks
 	}{
 		{"all rounds decide", among, 6, []lock{slow, quick}, "handoff", "", ""},
 		{
@@ -67,7 +67,7 @@ func TestNotDecidedIsNotEqual(t *testing.T) {
 		{
 			"no round of both", among, 6,
 			[]lock{slow.with(lostIn(1, 2, 3)), quick.with(lostIn(4, 5, 6))},
-			"", "redsync:tuned=true handoff", "no round has a valid run of both; rounds were lost",
+			"", "redsync:tuned=true handoff", "no round has a valid run of both locks; rounds were lost",
 		},
 		{
 			"waits that scatter", among, 6,
@@ -83,7 +83,7 @@ func TestNotDecidedIsNotEqual(t *testing.T) {
 			"one that lost all its rounds may be the best", among, 6,
 			[]lock{slow, quick.with(lostIn(1, 2, 3, 4, 5, 6))},
 			"", "redsync:tuned=true handoff",
-			"handoff: none of its 6 runs can be trusted",
+			"handoff: none of its 6 runs is valid",
 		},
 		{
 			"each lock is named once", func(q *Question) { q.Named = variants("spin,pubsub,blpop,handoff") }, 6,
@@ -172,7 +172,7 @@ func TestNotDecidedIsNotEqual(t *testing.T) {
 	}
 }
 
-// sequence answers each call with the next report.
+// sequence is a runner that returns the next report at each call.
 type sequence struct {
 	reports []*results.Report
 	plans   []lockbench.Plan
@@ -190,8 +190,8 @@ func TestLostRoundsAreRepeated(t *testing.T) {
 		name    string
 		budget  time.Duration
 		reports []*results.Report
-		rounds  []int  // of the plans
-		again   string // the locks of the second
+		rounds  []int  // number of rounds in each plan
+		again   string // the locks in the second plan
 		choice  string
 	}{
 		{"nothing is lost", time.Hour, []*results.Report{reported(6, slow, quick, like("spin"))}, []int{6}, "", "spin"},
@@ -241,7 +241,7 @@ func TestLostRoundsAreRepeated(t *testing.T) {
 	}
 }
 
-// What ends within the budget is judged, and the rest is said to be missing.
+// When the budget ends, the advice uses the rounds so far and reports that rounds are missing.
 func TestTheBudgetBinds(t *testing.T) {
 	t.Parallel()
 	const budget = windUp + 100*time.Millisecond
@@ -263,8 +263,8 @@ func TestTheBudgetBinds(t *testing.T) {
 	}
 }
 
-// However the rounds scatter, the order in which two locks are compared changes nothing, and one is rarely called
-// better than a lock that is the same.
+// The order in which two locks are compared does not change the result, however the rounds scatter. Of two locks with
+// the same distribution, one is rarely found better.
 func TestDuels(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(17, 1))

@@ -1,4 +1,5 @@
-// Package check runs the conformance suite on a lock, on servers that it starts, and reports which checks pass.
+// Package check runs the conformance suite with a lock on servers that it starts, and reports the verdict of each
+// check.
 package check
 
 import (
@@ -20,7 +21,7 @@ import (
 	"github.com/lockbench/lockbench/strategies/locktest"
 )
 
-// schema is the version of the document.
+// schema is the value of Document.Schema.
 const schema = "lockbench/check/1"
 
 // Document is the result of the checks.
@@ -29,7 +30,7 @@ type Document struct {
 	Strategy    string   `json:"strategy"`
 	Lock        string   `json:"lock"` // the summary of the strategy
 	Claims      []string `json:"claims"`
-	Keeps       []string `json:"keeps,omitempty"` // keys of idle locks, as it declares
+	Keeps       []string `json:"keeps,omitempty"` // keys that the strategy leaves in Redis, as it declares
 	Checks      []Result `json:"checks"`
 	Interrupted bool     `json:"interrupted,omitempty"`
 }
@@ -44,7 +45,7 @@ type Result struct {
 	Seconds  float64          `json:"seconds"`
 }
 
-// Failure is a broken promise, and the evidence.
+// Failure is a promise that the lock broke, and the observation that shows it.
 type Failure struct {
 	Promise string `json:"promise"`
 	Seen    string `json:"seen"`
@@ -57,7 +58,7 @@ type Options struct {
 	Progress func(check string)
 }
 
-// Validate returns every error, joined.
+// Validate returns all errors, joined.
 func (o Options) Validate() error {
 	var problems []error
 	for _, name := range o.Only {
@@ -67,21 +68,21 @@ func (o Options) Validate() error {
 	}
 	if info := o.Strategy.Info(); info.Store != "" {
 		problems = append(problems,
-			fmt.Errorf("%s locks in %s, and the suite starts only servers of Redis", info.Name, info.Store))
+			fmt.Errorf("%s needs %s, but the suite starts only Redis servers", info.Name, info.Store))
 	}
 	return errors.Join(problems...)
 }
 
-// atOnce is the number of checks that run at a time. They spend most of their time waiting.
+// atOnce is the number of checks that run at the same time. A check spends most of its time waiting.
 const atOnce = 4
 
-// longest is how long one check may take.
+// longest is the time limit for one check.
 const longest = time.Minute
 
-// NotRun is the verdict of a check that did not begin, or did not end, because the user interrupted the suite.
+// NotRun is the verdict of a check that did not begin or did not finish, because the user interrupted the suite.
 const NotRun locktest.Verdict = "not run"
 
-// Run runs the checks, atOnce at a time, each on fresh servers. When ctx ends it returns the results so far.
+// Run runs the checks, atOnce at the same time, each on new servers. When ctx ends, it returns the results so far.
 func Run(ctx context.Context, o Options) (*Document, error) {
 	info := o.Strategy.Info()
 	d := &Document{
@@ -98,7 +99,7 @@ func Run(ctx context.Context, o Options) (*Document, error) {
 	if err != nil && ctx.Err() == nil {
 		return nil, err
 	}
-	unserved := make([]error, len(checks)) // why there were no servers
+	unserved := make([]error, len(checks)) // errors of starting the servers
 	var running errgroup.Group
 	running.SetLimit(atOnce)
 	for i, one := range checks {
@@ -124,7 +125,7 @@ func Run(ctx context.Context, o Options) (*Document, error) {
 	return d, nil
 }
 
-// judge runs one check on servers of its own.
+// judge runs one check on new servers. The error is about the servers.
 func judge(ctx context.Context, one locktest.Check, v strategies.Variant) (Result, error) {
 	info := v.Info()
 	verdict := Result{Check: one.Name, Proves: one.Proves, Verdict: NotRun, Because: "it was interrupted"}
@@ -168,7 +169,7 @@ func judge(ctx context.Context, one locktest.Check, v strategies.Variant) (Resul
 	return verdict, nil
 }
 
-// With returns the names of the checks with one of the outcomes.
+// With returns the names of the checks that have one of these verdicts.
 func (d *Document) With(outcomes ...locktest.Verdict) (names []string) {
 	for _, c := range d.Checks {
 		if slices.Contains(outcomes, c.Verdict) {
@@ -178,7 +179,7 @@ func (d *Document) With(outcomes ...locktest.Verdict) (names []string) {
 	return names
 }
 
-// Because returns why a check neither passed nor found a broken promise.
+// Because returns why a check neither passed nor found a broken promise; "" if it did.
 func (d *Document) Because(check string) string {
 	for _, c := range d.Checks {
 		if c.Check == check {
@@ -188,7 +189,7 @@ func (d *Document) Because(check string) string {
 	return ""
 }
 
-// Lay writes the document for people.
+// Lay writes the document as text.
 func (d *Document) Lay(p *layout.Page) {
 	fmt.Fprintf(p, "%s %s  %s: %s\n", d.Tool.Name, d.Tool.Version, d.Strategy, d.Lock)
 	fmt.Fprintf(p, "claims %s\n", strings.Join(d.Claims, ", "))
@@ -226,7 +227,7 @@ func (d *Document) Lay(p *layout.Page) {
 	}
 }
 
-// mostFailures is the number of failures of a check that Lay writes.
+// mostFailures is the maximum number of failures that Lay writes for one check.
 const mostFailures = 3
 
 func painted(p *layout.Page, o locktest.Verdict) string {

@@ -14,10 +14,10 @@ import (
 	"github.com/lockbench/lockbench/strategies/locktest"
 )
 
-// fleet has the servers of a check.
+// fleet is the list of servers of one check.
 type fleet []*redisserver.Pair
 
-// startFleet starts so many servers.
+// startFleet starts one server per node. If one does not start, it closes the others.
 func startFleet(ctx context.Context, nodes int) (all fleet, err error) {
 	for range nodes {
 		one, err := start(ctx)
@@ -30,7 +30,7 @@ func startFleet(ctx context.Context, nodes int) (all fleet, err error) {
 	return all, nil
 }
 
-// nodes returns the servers in the form that a lock takes.
+// nodes returns the servers as arguments for a lock, with dialers through which faults can be injected.
 func (f fleet) nodes() (nodes []goredis.Node) {
 	for _, one := range f {
 		nodes = append(nodes, goredis.Node{Options: &redis.UniversalOptions{
@@ -42,7 +42,7 @@ func (f fleet) nodes() (nodes []goredis.Node) {
 	return nodes
 }
 
-// furnish gives a fixture the servers, and the faults that can be injected.
+// furnish sets the servers of a fixture, and the functions that inject faults into them.
 func (f fleet) furnish(ctx context.Context, fixture *locktest.Fixture) {
 	each := func(do func(*redisserver.Pair, context.Context) error) func() error {
 		return func() error {
@@ -63,7 +63,7 @@ func (f fleet) furnish(ctx context.Context, fixture *locktest.Fixture) {
 
 func (f fleet) close(ctx context.Context) {
 	for _, one := range f {
-		_ = one.Close(ctx) // its verdict is known
+		_ = one.Close(ctx) // the verdict of the check is already known
 	}
 }
 

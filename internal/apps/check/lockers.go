@@ -14,13 +14,14 @@ import (
 	"github.com/lockbench/lockbench/strategies/locktest"
 )
 
-// lockers are the instances of a check.
+// lockers stores the drivers that a check opens.
 type lockers struct {
 	mu  sync.Mutex
 	all []strategies.Locker
 }
 
-// open opens one instance. Faults of connections also affect the connections of a driver.
+// open opens one instance of the lock. It connects a driver through proxies, so that faults also affect its
+// connections.
 func (l *lockers) open(ctx context.Context, v strategies.Variant, c goredis.Config) (strategies.Locker, error) {
 	if !v.Info().Driver {
 		return goredis.Open(v, c)
@@ -34,7 +35,7 @@ func (l *lockers) open(ctx context.Context, v strategies.Variant, c goredis.Conf
 	return locker, err
 }
 
-// died returns why a driver's process ended before it was closed; nil if none did.
+// died returns why one of the drivers' processes ended before Close; nil if none did.
 func (l *lockers) died() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -46,12 +47,12 @@ func (l *lockers) died() error {
 	return nil
 }
 
-// answering is how long a driver may take for a single call on an idle server.
+// answering is the time limit for an acquire and a release of a driver on an idle server.
 const answering = 20 * time.Second
 
-// tried opens a driver, acquires and releases once, on undisturbed servers. If that fails, every check that needs a
-// lease would report a broken promise although the driver is at fault. So tried returns the verdict of all checks, and
-// the reason. err is about the servers.
+// tried opens a driver and acquires and releases the lock once, on servers without faults. If that fails, the driver is
+// faulty, and every check would report this as a broken promise of the lock. So tried then returns the verdict for all
+// checks, and the reason; otherwise both are "". err is about the servers.
 func tried(
 	ctx context.Context, v strategies.Variant, checks []locktest.Check,
 ) (outcome locktest.Verdict, why string, err error) {
@@ -91,7 +92,7 @@ func tried(
 	return "", "", nil
 }
 
-// answers asks a driver the questions that every check needs. It returns the question that the driver does not answer.
+// answers sends a driver the requests that every check needs. It returns the name of the first request that fails.
 func answers(ctx context.Context, locker strategies.Locker) (question string, err error) {
 	limited, cancel := context.WithTimeout(ctx, answering)
 	defer cancel()

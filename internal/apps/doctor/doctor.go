@@ -1,4 +1,4 @@
-// Package doctor writes what the preflight of a run finds.
+// Package doctor runs the preflight of a run and reports its findings.
 package doctor
 
 import (
@@ -12,16 +12,16 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// schema is the version of the document.
+// schema is the value of Document.Schema.
 const schema = "lockbench/doctor/1"
 
-// Document is what the preflight of a run found.
+// Document has the findings of the preflight of a run.
 type Document struct {
-	document.Head                   // of Redis only the source, if it was not reached
+	document.Head                   // if Redis was not reached, Redis has only its source
 	Symptoms      []results.Symptom `json:"symptoms"`
 }
 
-// Run makes the preflight of a plan. It returns the document also with an error, see lockbench.Preflight.
+// Run runs the preflight of a plan. The document is also valid if there is an error; see lockbench.Preflight.
 func Run(ctx context.Context, plan lockbench.Plan) (*Document, error) {
 	d := &Document{Head: document.Begin(schema)}
 	var err error
@@ -40,7 +40,7 @@ func (d *Document) In(state results.State) (names []string) {
 	return names
 }
 
-// Lay writes the document for people: a line for each symptom, and below it what to do.
+// Lay writes the document as text: a line for each symptom, followed by what to do about it.
 func (d *Document) Lay(p *layout.Page) {
 	for _, s := range d.Symptoms {
 		label := s.Name

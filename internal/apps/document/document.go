@@ -1,4 +1,4 @@
-// Package document defines what the documents of all applications have in common, and writes them.
+// Package document defines the common parts of the documents of all applications, and writes documents in each format.
 package document
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/lockbench/lockbench/results/html"
 )
 
-// Head begins a document: which program made it, when, and on what.
+// Head has the first fields of a document: the program that wrote it, the time, the machine and Redis.
 type Head struct {
 	Schema      string              `json:"schema"` // with its version
 	Tool        results.Tool        `json:"tool"`
@@ -25,7 +25,7 @@ type Head struct {
 	Redis       results.Redis       `json:"redis"`
 }
 
-// Begin returns the head of a document that this program begins now.
+// Begin returns the head of a new document with the current time as its start.
 func Begin(schema string) Head {
 	return Head{
 		Schema: schema, Tool: results.Tool{Name: "lockbench", Version: lockbench.Version()},
@@ -33,7 +33,7 @@ func Begin(schema string) Head {
 	}
 }
 
-// Setup says in one line what was used for the measurement.
+// Setup returns one line with the versions of lockbench, Go and Redis, and the machine.
 func (h Head) Setup() string {
 	e := h.Environment
 	return fmt.Sprintf("%s %s  %s/%s, %d CPUs, Go %s  Redis %s (%s)",
@@ -41,27 +41,27 @@ func (h Head) Setup() string {
 		h.Redis.Source)
 }
 
-// Name returns the document's name: that of its schema.
+// Name returns the name in the document's schema, such as advice for lockbench/advice/1.
 func (h Head) Name() string { return path.Base(path.Dir(h.Schema)) }
 
 // Document is the result of an application.
 type Document interface {
 	Name() string
-	// Lay writes the document for people: on a page for a terminal or, if it has that form, in Markdown.
+	// Lay writes the document as text, for a terminal, HTML or Markdown according to the page.
 	Lay(p *layout.Page)
 }
 
-// WriteTable writes a document for a terminal of this width.
+// WriteTable writes a document for a terminal that is wide columns wide.
 func WriteTable[D Document](w io.Writer, d D, wide int, color bool) error {
 	return write(w, d, &layout.Page{Paint: layout.Paint(color), Wide: wide})
 }
 
-// WriteMarkdown writes a document as a page.
+// WriteMarkdown writes a document in Markdown.
 func WriteMarkdown[D Document](w io.Writer, d D) error {
 	return write(w, d, &layout.Page{Markdown: true})
 }
 
-// WriteHTML writes a document as a page for a browser, which needs no network and no script.
+// WriteHTML writes a document as one HTML page that needs no network and no script.
 func WriteHTML[D Document](w io.Writer, d D) error {
 	p := &layout.Page{HTML: true}
 	d.Lay(p)

@@ -13,7 +13,7 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// schema is the version of the document.
+// schema is the value of Document.Schema.
 const schema = "lockbench/limits/1"
 
 // Document has the limit of each lock.
@@ -24,27 +24,28 @@ type Document struct {
 	Interrupted bool   `json:"interrupted,omitempty"`
 }
 
-// Asked is what was searched for.
+// Asked is the question of the search.
 type Asked struct {
 	Workload workloads.Spec `json:"workload"`
 	LimitNS  int64          `json:"p99_ns"`
 }
 
-// Lock is what was found of a lock. Rates are arrivals per second.
+// Lock is the result for one lock. Rates are arrivals per second.
 type Lock struct {
 	Name string `json:"name"`
-	// Low is the highest rate that was sustained, High the lowest above it that was not; nil if there was none.
+	// Low is the highest rate that the lock sustained, and High the lowest rate above it that the lock did not sustain;
+	// nil if there was none.
 	Low  *float64 `json:"low"`
 	High *float64 `json:"high"`
-	// Closed is the rate of a closed loop, whose clients ask again at once: one acquisition for each mean hold and gap.
+	// Closed is the rate of a closed loop without think time: 1 / (mean hold + mean gap) per key.
 	Closed   float64  `json:"closed_loop"`
-	Headroom *float64 `json:"headroom,omitempty"` // Low ÷ the service's rate
-	Points   []Point  `json:"points"`             // by rate
-	Unknown  string   `json:"unknown,omitempty"`  // why the search ended without a limit of the lock
+	Headroom *float64 `json:"headroom,omitempty"` // Low ÷ the rate of the service
+	Points   []Point  `json:"points"`             // in ascending order of the rate
+	Unknown  string   `json:"unknown,omitempty"`  // why the search ended without a limit
 	Broken   []string `json:"broken_claims,omitempty"`
 }
 
-// Point is a run at a rate.
+// Point is a run at one rate.
 type Point struct {
 	Rate      float64        `json:"rate"`
 	PerSecond float64        `json:"acquisitions_per_second"`
@@ -67,7 +68,7 @@ func (p Point) verdict() string {
 	return "not sustained"
 }
 
-// Lay writes the document for people: a table of the locks, the runs of each, and a picture of them on a page.
+// Lay writes the document as text: a table of the locks and the runs of each lock. On a page it adds a chart.
 func (d *Document) Lay(p *layout.Page) {
 	if p.Markdown {
 		p.WriteString("# Limits of locks\n\n")
@@ -80,7 +81,8 @@ func (d *Document) Lay(p *layout.Page) {
 	if len(d.Locks) > 0 {
 		d.table(p)
 		if d.Question.Workload.Rate == 0 {
-			p.Remark("", "headroom needs the rate of your service: --rate 60/s, or --workload with a trace of observe")
+			p.Remark("", "To show the headroom, give the rate of your service: --rate 60/s, or --workload with a trace of "+
+				"observe")
 		}
 	}
 	p.Picture(d.curves().Figure())
@@ -97,9 +99,9 @@ func (d *Document) Lay(p *layout.Page) {
 			p.Fault(l.Name, "broke a claim: "+claim)
 		}
 	}
-	p.Remark("", "The limit lies between the highest sustained rate and the lowest rate above it that was not sustained; "+
-		"each is one run, so a second search can differ by more than the interval is wide. The clients of a closed "+
-		"loop ask again at once, so its rate is 1/(mean hold + gap) for each key.")
+	p.Remark("", "The limit lies between the highest sustained rate and the lowest rate above it that was not sustained. "+
+		"Each of them is one run, so a second search can differ by more than this interval. In a closed loop, each "+
+		"client requests the lock again immediately, so the rate is 1/(mean hold + mean gap) per key.")
 }
 
 func (d *Document) table(p *layout.Page) {
@@ -131,7 +133,7 @@ func (l Lock) points(p *layout.Page) {
 	p.Table(1, "rrrl", rows)
 }
 
-// curves draw the 99th percentile of each lock against the rate.
+// curves returns the chart of the 99th percentile of each lock's waits against the rate.
 func (d *Document) curves() html.Curves {
 	c := html.Curves{
 		Title: "Wait p99 against the rate", XName: "arrivals per second", YName: "99th percentile of the waits",
@@ -149,7 +151,7 @@ func (d *Document) curves() html.Curves {
 	return c
 }
 
-// Unclear returns the locks of which no limit was found.
+// Unclear returns the locks whose limit was not found.
 func (d *Document) Unclear() (names []string) {
 	for _, l := range d.Locks {
 		if l.Low == nil || l.High == nil {
@@ -159,7 +161,7 @@ func (d *Document) Unclear() (names []string) {
 	return names
 }
 
-// Unsafe returns the locks that broke what they claim.
+// Unsafe returns the locks that broke a claim.
 func (d *Document) Unsafe() (names []string) {
 	for _, l := range d.Locks {
 		if len(l.Broken) > 0 {
@@ -169,7 +171,7 @@ func (d *Document) Unsafe() (names []string) {
 	return names
 }
 
-// Progress describes the search for a line of status.
+// Progress describes the search for a status line.
 func (q Question) Progress() string {
 	return fmt.Sprintf("%s, up to %d runs each", words.Count(len(q.Strategies), "lock"), mostRuns)
 }

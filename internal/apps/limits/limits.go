@@ -1,9 +1,8 @@
-// Package limits finds the highest rate of arrivals that a lock sustains: limits.go has the search, document.go the
-// result.
+// Package limits finds the highest arrival rate that a lock sustains. limits.go has the search, document.go the result.
 //
-// A lock sustains a rate if the 99th percentile of the waits stays below a limit. Waits begin at the intended arrival,
-// so a lock that falls behind does not slow the arrivals down (an open loop, as in k6 and wrk2). The search halves an
-// interval. Its first guess is the rate that a closed loop with many clients achieves.
+// A lock sustains a rate if the 99th percentile of the waits stays below a limit. As in k6 and wrk2, the load is an
+// open loop: a wait begins at the intended arrival, so a lock that falls behind does not slow down the arrivals. The
+// search bisects an interval of rates. Its first guess is the rate of a closed loop with many clients.
 package limits
 
 import (
@@ -21,27 +20,30 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// Question is what to search for.
+// Question describes the search.
 type Question struct {
 	Strategies []strategies.Variant
-	// Workload has the holds, keys, clients and the window of each run. The clients are those of the closed loop, and the
-	// most in flight of the other runs. Its rate is that of the service, for the headroom; 0 if it is not known.
+	// Workload has the holds, keys, clients and the window of each run. Its clients are the number of clients in the
+	// closed loop, and the maximum number of arrivals in flight in an open loop. Its rate is the rate of the service, for
+	// the headroom; 0 if it is not known.
 	Workload workloads.Spec
-	Limit    time.Duration // of the 99th percentile of the waits
+	Limit    time.Duration // for the 99th percentile of the waits
 	Redis    lockbench.StoreOptions
 	Found    func(lock string, p Point) // called after each run of an open loop; may be nil
 }
 
 const (
-	mostRuns = 8 // of a lock that can be trusted, with that of the closed loop
-	// attempts are the runs at a rate of which none can be trusted. One may have met a busy machine.
+	mostRuns = 8 // maximum number of valid runs per lock, including the closed loop
+	// attempts is the number of runs without a valid one after which the search gives up at a rate. A single invalid run
+	// may be due to a busy machine.
 	attempts = 3
 	// closeEnough is the ratio of the interval's ends below which further runs would only measure noise.
 	closeEnough = 1.04
-	// windows is how many limits a window must last at least: a lock that falls behind by a share of 1/windows has waits
-	// above the limit at the window's end.
+	// windows is the minimum length of a window as a multiple of Limit. If a lock serves 1/windows less than arrives, its
+	// waits exceed Limit at the end of the window.
 	windows = 20
-	// spare is how far above the closed loop's rate a lock may get, whose clients then never wait for one another.
+	// spare bounds the second guess to this multiple of the closed loop's rate. An open loop can exceed that rate, because
+	// its clients may not wait for one another.
 	spare = 1.25
 )
 
@@ -58,29 +60,30 @@ func (q Question) Validate() error {
 	}
 	for _, v := range q.Strategies {
 		if v.Info().Driver {
-			wrong("--strategy: %s is a driver, which has no open loop", v.Name())
+			wrong("--strategy: %s is a driver, and drivers support no open loop", v.Name())
 		}
 	}
 	return errors.Join(append(problems, w.Validate())...)
 }
 
-// Measure runs a lock once.
+// Measure is a function that runs a workload with a lock once.
 type Measure func(context.Context, strategies.Variant, workloads.Spec) (*results.Report, error)
 
-// Measure measures by lockbench.Run.
+// Measure runs a workload with a lock once, by lockbench.Run.
 func (q Question) Measure(ctx context.Context, v strategies.Variant, w workloads.Spec) (*results.Report, error) {
 	return lockbench.Run(ctx, lockbench.Plan{
 		Strategies: []strategies.Variant{v}, Workload: w, Rounds: 1, Redis: q.Redis,
 	})
 }
 
-// Expected is about how long the search takes.
+// Expected returns the approximate duration of the search.
 func (q Question) Expected() time.Duration {
 	each := time.Duration(q.Workload.Warmup+q.Workload.Duration) + time.Second
 	return time.Duration(mostRuns*len(q.Strategies)) * each
 }
 
-// Answer searches the limit of each lock. When ctx ends, the document is Interrupted, without the lock under way.
+// Answer searches for the limit of each lock. When ctx ends, the document is Interrupted and leaves out the current
+// lock.
 func (q Question) Answer(ctx context.Context, measure Measure) (*Document, error) {
 	d := &Document{Head: document.Begin(schema), Question: Asked{q.Workload, q.Limit.Nanoseconds()}}
 	var problem error
@@ -99,7 +102,7 @@ func (q Question) Answer(ctx context.Context, measure Measure) (*Document, error
 	return d, problem
 }
 
-// search is that of one lock.
+// search is the search for the limit of one lock.
 type search struct {
 	q        Question
 	variant  strategies.Variant
@@ -114,8 +117,8 @@ func (s *search) run(ctx context.Context) error {
 	if err != nil || guess <= 0 {
 		return err
 	}
-	low, high := 0.0, 0.0 // 0 is not known
-	failed := 0           // runs at this rate that cannot be trusted
+	low, high := 0.0, 0.0 // 0 means not known
+	failed := 0           // invalid runs at this rate
 	for rate, runs := 0.8*guess, 1; runs < mostRuns && ctx.Err() == nil; {
 		point, err := s.open(ctx, rate)
 		if err != nil {
@@ -133,8 +136,8 @@ func (s *search) run(ctx context.Context) error {
 			if failed++; failed < attempts {
 				continue
 			}
-			s.lock.Unknown = fmt.Sprintf("at %s no run can be trusted: %s; a rate above what this machine can offer, "+
-				"or a busy machine", results.PerSecond.Format(rate), point.Invalid)
+			s.lock.Unknown = fmt.Sprintf("at %s no run can be trusted: %s. This machine is busy, or it cannot generate this "+
+				"rate", results.PerSecond.Format(rate), point.Invalid)
 		case point.Sustained:
 			low = rate
 		default:
@@ -155,7 +158,7 @@ func (s *search) run(ctx context.Context) error {
 	return nil
 }
 
-// next returns the rate to try.
+// next returns the next rate to measure. low and high are the ends of the interval; 0 means not known.
 func next(low, high, guess float64) float64 {
 	switch {
 	case low == 0:
@@ -168,7 +171,7 @@ func next(low, high, guess float64) float64 {
 	return (low + high) / 2
 }
 
-// closed measures what the lock achieves while clients always wait.
+// closed measures the rate of a closed loop. It returns 0 if the run is not valid.
 func (s *search) closed(ctx context.Context) (float64, error) {
 	w := s.q.Workload
 	w.Rate, w.Arrivals = 0, workloads.Default().Arrivals
@@ -184,7 +187,7 @@ func (s *search) closed(ctx context.Context) (float64, error) {
 	return run.Speed.PerSecond, nil
 }
 
-// open measures a rate.
+// open measures an open loop at a rate.
 func (s *search) open(ctx context.Context, rate float64) (*Point, error) {
 	w := s.q.Workload
 	w.Rate = workloads.Rate(rate)

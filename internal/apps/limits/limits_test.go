@@ -15,7 +15,7 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// asked is a question about the lock local, which costs no time of its own.
+// asked returns a question about the lock local, whose operations take no time.
 func asked(t *testing.T, hold string, limit, window time.Duration) Question {
 	t.Helper()
 	local, err := baselines.Local().Variant(nil)
@@ -76,7 +76,7 @@ func TestTheLimitIsThatOfTheQueue(t *testing.T) {
 	})
 }
 
-// A generator that cannot offer a rate leaves the limit unknown, and one run that failed does not.
+// If the generator cannot offer a rate, the limit is unknown. A single invalid run does not make it unknown.
 func TestTheGeneratorsLimitIsNotTheLocks(t *testing.T) {
 	q := asked(t, "2ms", 100*time.Millisecond, 2*time.Second)
 	for _, test := range []struct {
@@ -113,7 +113,7 @@ func TestTheGeneratorsLimitIsNotTheLocks(t *testing.T) {
 	}
 }
 
-// An error ends the search, with the locks that were found before.
+// An error ends the search. The document has the locks before it.
 func TestAnErrorEndsTheSearch(t *testing.T) {
 	q := asked(t, "2ms", 100*time.Millisecond, 2*time.Second)
 	gone := errors.New("gone")

@@ -179,7 +179,7 @@ func TestASlowReaderIsStopped(t *testing.T) {
 	live := Live{For: LongestFor, held: 1 << 20, Begun: func() { close(begun) }}
 	live.reading = func() { <-flooded }
 	d, err := Watch(t.Context(), at(server.URL()), live, Options{Top: 5})
-	if err != nil || !d.Cut || !strings.Contains(d.Stopped, "more than 1024: it sends faster") {
+	if err != nil || !d.Cut || !strings.Contains(d.Stopped, "lockbench allows 1024 KB: the server sends faster") {
 		t.Fatalf("%v, %+v", err, d)
 	}
 	list, err := client.ClientList(t.Context()).Result()

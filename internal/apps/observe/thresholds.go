@@ -44,7 +44,7 @@ func ParseThresholds(given []string) (all []Threshold, err error) {
 		}
 		var unknown, wrong error
 		if t.field = slices.Index(names, parts[1]); t.field < 0 {
-			unknown = fmt.Errorf("there is no count %s%s; the counts are: %s", parts[1], words.Suggest("%s", parts[1], names),
+			unknown = fmt.Errorf("there is no count %s%s (counts: %s)", parts[1], words.Suggest("%s", parts[1], names),
 				strings.Join(names, ", "))
 		}
 		if t.limit, wrong = results.ParseLimit(parts[2], results.Number); wrong != nil {
