@@ -13,42 +13,41 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// Bench carries out command lines.
+// Bench runs the command lines of claims and judges the claims.
 type Bench struct {
-	// Plan parses the words of a claim's line as the program's command line does, and refuses what a claim
-	// may not choose.
+	// Plan parses the words of a run's line like the command line of lockbench. It returns an error for options that a
+	// claim must not set.
 	Plan func(words []string) (lockbench.Plan, error)
-	// Redis is where to measure: its Address, CAFile and Image. A claim that needs other servers is
-	// inconclusive.
+	// Redis has the Address, CAFile and Image of the servers. A claim that needs other servers is inconclusive.
 	Redis lockbench.StoreOptions
 	// Run measures a plan; usually lockbench.Run.
 	Run func(context.Context, lockbench.Plan) (*results.Report, error)
-	// Generators runs a command line in several processes on one Redis at the same time, and merges their
-	// reports.
+	// Generators runs a command line in n processes on one Redis at the same time, and merges their reports.
 	Generators func(ctx context.Context, words []string, n int, redis lockbench.StoreOptions) (*results.Report, error)
 	// Say reports progress; may be nil.
 	Say func(format string, args ...any)
-	// Ended gets the document of the claims that have a verdict, after each of them; it may be nil.
+	// Ended is called after each verdict, with the document of all claims that have one; may be nil.
 	Ended func(*Document)
 
 	done map[string]*measured // by command line
 }
 
-// measured is the result of a command line; nil if it was not measured.
+// measured is the result of a command line. A nil *measured means that the command line did not run.
 type measured struct {
-	again  bool // measured twice, for a claim that uses every round
+	again  bool // this is the second attempt
 	report *results.Report
 	err    error
 }
 
-// plan returns a run's plan: what its line asks for, and what the experiment adds.
+// plan returns the plan of a run: the options of its line, with the claim's rounds and without baselines.
 func (b *Bench) plan(c Claim, run Run) (lockbench.Plan, error) {
 	plan, err := b.Plan(strings.Fields(run.Line))
 	plan.Rounds, plan.Baselines = c.Rounds, false
 	return plan, err
 }
 
-// Check returns the errors in the claims' command lines, and the figures that mean no strategy of a line.
+// Check returns all errors in the claims' command lines, and an error for each run of which a figure names a strategy
+// that the run does not have.
 func (b *Bench) Check(all []Claim) error {
 	var problems []error
 	for _, c := range all {
@@ -68,7 +67,7 @@ func (b *Bench) Check(all []Claim) error {
 	return errors.Join(problems...)
 }
 
-// Expected is the approximate time of the claims; shared runs count once.
+// Expected returns the approximate duration of the claims. Runs that several claims share count once.
 func (b *Bench) Expected(all []Claim) time.Duration {
 	var total time.Duration
 	seen := map[string]bool{}
@@ -87,9 +86,9 @@ func (b *Bench) Expected(all []Claim) time.Duration {
 	return total
 }
 
-// Test measures what each claim needs and gives the verdicts. It carries out shared command lines once. When
-// ctx ends, it leaves out the remaining claims and the document is Interrupted. The error means
-// that there is no Redis; then the document ends with the claim that found this.
+// Test runs the command lines of each claim and judges the claim. It runs a command line that several claims share only
+// once. When ctx ends, it leaves out the remaining claims and the document is Interrupted. An error means that Redis
+// cannot be reached; then the document ends with the claim that needed it.
 func (b *Bench) Test(ctx context.Context, all []Claim) (*Document, error) {
 	document := &Document{Head: document.Begin(schema), Claims: []Result{}}
 	b.done = map[string]*measured{}
@@ -134,10 +133,9 @@ func (b *Bench) measure(ctx context.Context, c Claim, run Run) *measured {
 		m = b.once(ctx, c, run)
 	}
 	strict := len(c.operands(run, true)) > 0
-	// Whether figures can be trusted depends on the machine, not on the figures: a second attempt
-	// favours no verdict.
+	// A run is invalid because of the machine and not because of its figures, so a second attempt favours no verdict.
 	if strict && m.invalid() && !m.again && m.err == nil && ctx.Err() == nil {
-		b.say("figures that cannot be trusted, once more: %s", line)
+		b.say("invalid runs, second attempt: %s", line)
 		m = b.once(ctx, c, run)
 		m.again = true
 	}
@@ -152,7 +150,8 @@ func (b *Bench) once(ctx context.Context, c Claim, run Run) *measured {
 	}
 	m := &measured{}
 	at := b.Redis
-	at.Topology, at.Durability = plan.Redis.Topology, plan.Redis.Durability // what a claim may ask for
+	// The only options of the servers that a claim can set.
+	at.Topology, at.Durability = plan.Redis.Topology, plan.Redis.Durability
 	plan.Redis = at
 	if c.Generators > 0 {
 		m.report, m.err = b.Generators(ctx, c.Words(run), c.Generators, plan.Redis)
@@ -168,7 +167,7 @@ func (b *Bench) say(format string, args ...any) {
 	}
 }
 
-// runs returns the report's runs.
+// runs returns the runs of the report.
 func (m *measured) runs() []results.Run {
 	if m == nil || m.report == nil {
 		return nil
@@ -176,12 +175,12 @@ func (m *measured) runs() []results.Run {
 	return m.report.Runs
 }
 
-// invalid reports whether the figures of a run cannot be trusted.
+// invalid reports whether any run is invalid.
 func (m *measured) invalid() bool {
 	return slices.ContainsFunc(m.runs(), func(r results.Run) bool { return !r.Valid() })
 }
 
-// titles returns the titles in the report.
+// titles returns the different titles of the runs in the report.
 func (m *measured) titles() []string {
 	var all []string
 	for _, run := range m.runs() {
@@ -191,7 +190,8 @@ func (m *measured) titles() []string {
 	return slices.Compact(all)
 }
 
-// meant returns the titles that operands mean, and an error for the first operand that means none.
+// meant returns the titles of the strategies that the operands name, and an error for the first operand that does not
+// name exactly one strategy.
 func meant(operands []operand, titles []string) (used map[string]bool, failure error) {
 	used = map[string]bool{}
 	for _, o := range operands {
@@ -206,7 +206,7 @@ func meant(operands []operand, titles []string) (used map[string]bool, failure e
 	return used, failure
 }
 
-// lacks reports whether one of the operands' titles lacks a round.
+// lacks reports whether a strategy that the operands name has fewer than rounds runs.
 func (m *measured) lacks(operands []operand, rounds int) bool {
 	used, _ := meant(operands, m.titles())
 	for title := range used {
@@ -223,7 +223,7 @@ func (m *measured) lacks(operands []operand, rounds int) bool {
 	return false
 }
 
-// shown returns further figures of all strategies, in addition to the expected ones; nil if there are none.
+// shown returns the figures of the metrics in names for all strategies; nil if there are none.
 func (m *measured) shown(names []Text) *Shown {
 	if len(names) == 0 || len(m.runs()) == 0 {
 		return nil
@@ -240,7 +240,7 @@ func (m *measured) shown(names []Text) *Shown {
 	for _, summary := range m.report.Summaries() {
 		one := ShownStrategy{Name: summary.Title()}
 		for _, name := range names {
-			metric, _ := results.FindMetric(string(name)) // Parse reports the others
+			metric, _ := results.FindMetric(string(name)) // Parse has rejected unknown metrics
 			f := document.Figure{Metric: metric.Name, Unit: metric.Unit}
 			if !summary.Invalid {
 				f.Value = summary.Figure(metric)

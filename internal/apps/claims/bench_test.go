@@ -22,12 +22,12 @@ func init() {
 	strategies.RegisterStrategy(append(baselines.Strategies(), blpop.Strategy())...)
 }
 
-// pretended carries every command line out as two rounds of as many acquisitions
-// a second as there are letters in it.
+// pretended measures nothing. It returns a report of two rounds, in which the acquisitions per second of a strategy are
+// the length of its name.
 type pretended struct {
 	bench *Bench
 	lines []string
-	// change has the report be something else; err ends the measuring.
+	// change alters the report; err ends the measurement.
 	change func(*results.Report)
 	err    error
 }
@@ -78,7 +78,7 @@ expect:
 
 func unconfirmed(c Result) bool { return c.Verdict != Confirmed }
 
-// two are claims with the same runs.
+// two returns two claims with the same runs.
 func two(t *testing.T) []Claim {
 	return []Claim{claim(t, fmt.Sprintf(faster, 1)), claim(t, fmt.Sprintf(faster, 2))}
 }
@@ -158,7 +158,7 @@ func TestWhatAClaimDoesNotLookAtMayGoWrong(t *testing.T) {
 	}
 }
 
-// Whether it is measured once more does not depend on which claim comes first.
+// Whether invalid runs are measured again does not depend on the order of the claims.
 func TestWhatCannotBeTrustedIsMeasuredOnceMore(t *testing.T) {
 	t.Parallel()
 	strict := fmt.Sprintf(faster, 1)
@@ -204,7 +204,7 @@ func TestInterruptedItKeepsWhatThereIs(t *testing.T) {
 	}
 }
 
-// The lengths of names: 6 ÷ 4 is 1.5, 4 ÷ 4 is 1.
+// The speeds are the lengths of the names: pubsub ÷ spin is 6 ÷ 4 = 1.5, and fair ÷ spin is 4 ÷ 4 = 1.
 const countered = `
 says: pubsub is longer than spin
 rounds: 2
@@ -255,7 +255,7 @@ func TestCounterCases(t *testing.T) {
 	}
 }
 
-// What is only for counter-cases is not measured without them.
+// Without counter-cases, the runs that only counter-cases need are not measured.
 func TestClaimsAloneDoNotMeasureCounterCases(t *testing.T) {
 	t.Parallel()
 	p := pretend()

@@ -1,6 +1,5 @@
-// Package claims tests statements about Redis locks. A claim is data: a YAML file with the sentence, the
-// command lines of its experiment, and what their figures must be for it to be true. See
-// docs/CONTRIBUTING.md for the form.
+// Package claims tests statements about Redis locks. A claim is a YAML file with the statement, the command lines of
+// its experiment, and the limits within which the figures confirm it. docs/CONTRIBUTING.md describes the format.
 package claims
 
 import (
@@ -22,32 +21,32 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// Claim is a statement about locks, with the experiment that tests it. Its file has the fields as keys, in
-// small letters.
+// Claim is a statement about locks, with the experiment that tests it. The keys of its file are the names of the fields
+// in lower case.
 type Claim struct {
 	File   string `yaml:"-"`
-	Number int    // in the list of claims; 0 if it is not in it
-	Says   Text
-	Rounds int // of each run; the values of one round are compared
-	// Generators is the number of processes that run each line together, each the whole line; their
-	// reports are merged. 0 means only this process.
+	Number int    // in lockbench's list of claims; 0 if the claim is not in the list
+	Says   Text   // the statement
+	Rounds int    // of each run; only values of the same round are compared
+	// Generators is the number of processes that each run the whole line at the same time. Their reports are merged. 0
+	// means only this process.
 	Generators  int
 	Runs        runs
-	CounterRuns runs `yaml:"counter-runs"` // only for counter-cases
+	CounterRuns runs `yaml:"counter-runs"` // runs that only counter-cases need
 	Expect      []expectation
-	Qualified   Text   // how to read the claim if only a part of it holds
-	Tests       []Text // tests that show it too, with package and name
-	About       Text   // what to know about the experiment
-	Shows       []Text // metrics of all strategies of all runs, besides the expected figures
+	Qualified   Text   // explains the result if only a part of the statement holds
+	Tests       []Text // tests of the same statement, as package and name
+	About       Text   // explains the experiment
+	Shows       []Text // further metrics to show for all strategies of all runs
 }
 
-// Run is a command line of lockbench with a name in the claim.
+// Run is a command line of lockbench with a name.
 type Run struct {
 	Name string
-	Line string // without the program's name, rounds and outputs
+	Line string // without the name of the program, --runs and outputs
 }
 
-// expectation is what a figure must be.
+// expectation is a figure with the limits that it must keep.
 type expectation struct {
 	What    Text
 	Figure  expression
@@ -57,23 +56,23 @@ type expectation struct {
 	is, opposite results.Limit // Is and Opposite, parsed
 }
 
-// Limits say when a claim holds.
+// Limits are the conditions under which a figure confirms or contradicts a claim.
 type Limits struct {
-	Is       Text `json:"is"`                 // with By it may be "": the figure is only reported
-	Opposite Text `json:"opposite,omitempty"` // the claim is contradicted; "" means wherever it does not hold
-	Total    bool `json:"total,omitempty"`    // the sum of all rounds counts, not each round
-	By       Text `json:"judged,omitempty"`   // what keeps Is: interval (its worse end) or median; "" means each round
+	Is       Text `json:"is"`                 // the figure confirms the claim; "" with By means that it is only reported
+	Opposite Text `json:"opposite,omitempty"` // the figure contradicts the claim; "" means whenever Is does not hold
+	Total    bool `json:"total,omitempty"`    // the sum of all rounds must keep the limits, not each round
+	By       Text `json:"judged,omitempty"`   // interval: its worse end must keep Is; median; "": each round
 }
 
-// counterCase is the same figure of another run, in which it must be on the other side of its limit: with a lock
-// that is broken on purpose, another option, or another scenario. A figure on the same side shows nothing
-// about the claim.
+// counterCase is the same figure of another run, with a lock that is broken on purpose, another option, or another
+// scenario. There, the figure must be on the other side of its limit. If it is on the same side, the figure does not
+// depend on the subject of the claim and shows nothing.
 type counterCase struct {
-	With   Text // the other run, in words
+	With   Text // describes the other run
 	Figure expression
 }
 
-// figures returns the figure, and that of the counter-case.
+// figures returns the figure, followed by the figure of the counter-case if there is one.
 func (e expectation) figures() []expression {
 	if e.Counter == nil {
 		return []expression{e.Figure}
@@ -81,7 +80,7 @@ func (e expectation) figures() []expression {
 	return []expression{e.Figure, e.Counter.Figure}
 }
 
-// Name returns the claim's number, or if it has none, its file's name.
+// Name returns the number of the claim; if it has none, the name of its file without the extension.
 func (c Claim) Name() string {
 	if c.Number > 0 {
 		return strconv.Itoa(c.Number)
@@ -89,7 +88,7 @@ func (c Claim) Name() string {
 	return strings.TrimSuffix(path.Base(c.File), path.Ext(c.File))
 }
 
-// Words returns a run's arguments: the line, and what the experiment adds.
+// Words returns the arguments of a run: its line, --runs and --no-baselines.
 func (c Claim) Words(r Run) []string {
 	return append(strings.Fields(r.Line), "--runs", strconv.Itoa(c.Rounds), "--no-baselines")
 }
@@ -106,8 +105,8 @@ func (c Claim) Command(r Run) string {
 	return command
 }
 
-// operands returns what the claim needs of a run, for all expectations or, if strictly, for those that use
-// every round.
+// operands returns the operands that refer to a run. If strictly is set, it leaves out expectations with By, which can
+// do without some rounds.
 func (c Claim) operands(run Run, strictly bool) []operand {
 	var all []operand
 	for _, e := range c.Expect {
@@ -122,7 +121,8 @@ func (c Claim) operands(run Run, strictly bool) []operand {
 	return all
 }
 
-// Countered returns the claim with the runs of its counter-cases, or without its counter-cases.
+// Countered returns the claim with the runs of its counter-cases added to Runs, or, if with is false, without its
+// counter-cases.
 func (c Claim) Countered(with bool) Claim {
 	if with {
 		c.Runs = slices.Concat(c.Runs, c.CounterRuns)
@@ -138,7 +138,7 @@ func (c Claim) Countered(with bool) Claim {
 //go:embed data/*.yaml
 var data embed.FS
 
-// All returns the claims that come with lockbench, by number.
+// All returns the claims that are part of lockbench, in the order of their numbers.
 func All() ([]Claim, error) {
 	entries, err := data.ReadDir("data")
 	if err != nil {
@@ -160,7 +160,7 @@ func All() ([]Claim, error) {
 	return all, nil
 }
 
-// Parse reads a claim's file. Bench.Check tests its command lines.
+// Parse parses the file of a claim. It does not check the command lines; Bench.Check does.
 func Parse(name string, content []byte) (Claim, error) {
 	c := Claim{File: untrusted.Printable(name), Rounds: 3}
 	decoder := yaml.NewDecoder(bytes.NewReader(content))
@@ -169,10 +169,10 @@ func Parse(name string, content []byte) (Claim, error) {
 	switch {
 	case errors.Is(err, io.EOF):
 		err = errors.New("the file is empty")
-	case err != nil: // it names the lines itself
+	case err != nil: // the error contains the line numbers
 		err = errors.New(strings.TrimPrefix(oneLine(err.Error()), "yaml: unmarshal errors: "))
 	case !errors.Is(decoder.Decode(&yaml.Node{}), io.EOF):
-		err = errors.New("there is something after the end of the claim: a file has one")
+		err = errors.New("there is text after the end of the claim: a file must contain exactly one claim")
 	default:
 		err = c.check()
 	}
@@ -182,13 +182,13 @@ func Parse(name string, content []byte) (Claim, error) {
 	return c, nil
 }
 
-// oneLine returns a text of others as one printable line.
+// oneLine converts an untrusted text to one printable line.
 func oneLine(text string) string { return strings.Join(strings.Fields(untrusted.Printable(text)), " ") }
 
-// Text is a text of a file as one printable line.
+// Text is a text of a claim's file, converted to one printable line.
 type Text string
 
-// UnmarshalText keeps the text.
+// UnmarshalText converts the text to one printable line.
 func (t *Text) UnmarshalText(text []byte) error {
 	*t = Text(oneLine(string(text)))
 	return nil
@@ -196,7 +196,7 @@ func (t *Text) UnmarshalText(text []byte) error {
 
 type runs []Run
 
-// UnmarshalYAML reads lines of a name and a command line, and keeps their order.
+// UnmarshalYAML parses a mapping of names to command lines, and keeps the order of the lines.
 func (r *runs) UnmarshalYAML(n *yaml.Node) error {
 	var lines map[string]Text
 	if err := n.Decode(&lines); err != nil {
@@ -209,7 +209,7 @@ func (r *runs) UnmarshalYAML(n *yaml.Node) error {
 	return nil
 }
 
-// check returns the first error that the decoder does not find, and parses the limits.
+// check returns the first error that the YAML decoder does not find. It also parses the limits.
 func (c *Claim) check() error {
 	switch {
 	case c.Says == "" || len(c.Runs) == 0 || len(c.Expect) == 0:
@@ -241,7 +241,7 @@ func (c *Claim) check() error {
 	return nil
 }
 
-// check returns an error of the expectation, and parses its limits.
+// check returns the first error in the expectation. It also parses its limits.
 func (e *expectation) check() error {
 	if e.What == "" || e.Figure.operands == nil || e.Is == "" && e.By == "" {
 		return errors.New("it needs what, figure and is")
@@ -259,7 +259,7 @@ func (e *expectation) check() error {
 	case e.By != "" && e.By != byInterval && e.By != byMedian:
 		return fmt.Errorf("by must be interval or median, not %q", e.By)
 	case e.By != "" && (e.Opposite != "" || e.Total):
-		return fmt.Errorf("by %s goes with neither opposite nor total", e.By)
+		return fmt.Errorf("by %s cannot be combined with opposite or total", e.By)
 	case e.By != "" && e.Is != "" && !slices.Contains([]string{"<", "<=", ">", ">="}, e.is.Operator):
 		return fmt.Errorf("by %s takes <, <=, > or >=, not %q", e.By, e.Is)
 	case e.Counter == nil:

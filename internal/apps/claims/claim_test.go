@@ -63,7 +63,7 @@ func TestAClaimsFaultsAreNamed(t *testing.T) {
 		{"<= 10", "around 10", `how many: "around 10" has no operator (=== <= >= == != < >)`},
 		{"one.acq_per_s", "one.acq_per_z", `"one.acq_per_z": no metric "acq_per_z", did you mean "acq_per_s"?`},
 		{"figure: one.acq_per_s", figure("by: rounds"), `by must be interval or median, not "rounds"`},
-		{"figure: one.acq_per_s", figure("by: median"), "by median goes with neither opposite nor total"},
+		{"figure: one.acq_per_s", figure("by: median"), "by median cannot be combined with opposite or total"},
 		{
 			`is: "<= 10"` + "\n    opposite: ", "by: interval\n    is: \"== 1\" # ",
 			`by interval takes <, <=, > or >=, not "== 1"`,
@@ -74,7 +74,7 @@ func TestAClaimsFaultsAreNamed(t *testing.T) {
 			`counter: "one.overlaps" must be made of the same metrics as "one.acq_per_s"`,
 		},
 		{sound, "", "the file is empty"},
-		{sound, sound + "---\n" + sound, "there is something after the end of the claim"},
+		{sound, sound + "---\n" + sound, "there is text after the end of the claim"},
 		{sound, "- a list", "cannot unmarshal !!seq into claims.Claim"},
 		{sound, "says: x\n  y: z", "line 2: mapping values are not allowed in this context"},
 		{sound, "says: \"\\e\"\n\t- \x1b", `control characters are not allowed`},
@@ -108,7 +108,7 @@ func TestTheClaimsThatComeWithLockbench(t *testing.T) {
 			kept, _ := l.Keeps(results.Figure{Value: value})
 			return kept
 		}
-		// A verdict would go from one end to the other by a hair's breadth.
+		// Without a margin between the limits, a tiny change of a figure would turn confirmed into refuted.
 		for _, e := range c.Expect {
 			if e.Counter == nil {
 				t.Errorf("%s: %s has no counter-case", c.File, e.What)

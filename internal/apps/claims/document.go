@@ -14,49 +14,49 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// schema is the version of the document.
+// schema is the value of Document.Schema.
 const schema = "lockbench/claims/1"
 
 // Document is the result of the claims on one machine.
 type Document struct {
 	document.Head          // Environment and Redis are those of the first run
 	Title         string   `json:"title,omitempty"`
-	Libraries     []string `json:"libraries,omitempty"` // measured ones, with module and version
+	Libraries     []string `json:"libraries,omitempty"` // modules and versions of the measured libraries
 	Claims        []Result `json:"claims"`
-	Interrupted   bool     `json:"interrupted,omitempty"` // stopped by the user: claims are missing
+	Interrupted   bool     `json:"interrupted,omitempty"` // the user interrupted it, so claims are missing
 }
 
 // Result is the result of a claim.
 type Result struct {
-	Name      string          `json:"name"` // its number, or its file's name
+	Name      string          `json:"name"` // see Claim.Name
 	Says      Text            `json:"says"`
 	Verdict   results.Verdict `json:"verdict"`
-	Qualified Text            `json:"qualified,omitempty"` // how to read a qualified claim, if the claim says so
+	Qualified Text            `json:"qualified,omitempty"` // Claim.Qualified, if the verdict is qualified
 	Why       []string        `json:"why,omitempty"`       // reasons why it is inconclusive
 	Runs      []RunResult     `json:"runs"`
 	Figures   []FigureResult  `json:"figures"`
-	Tests     []Text          `json:"tests,omitempty"` // tests of the same claim
-	About     Text            `json:"about,omitempty"` // what to know about the experiment
+	Tests     []Text          `json:"tests,omitempty"` // tests of the same statement
+	About     Text            `json:"about,omitempty"` // explains the experiment
 }
 
-// RunResult is the result of one of a claim's runs.
+// RunResult is the result of one run of a claim.
 type RunResult struct {
 	Name    string `json:"name"`
 	Command string `json:"command"`
 	Invalid bool   `json:"invalid,omitempty"` // some of its figures cannot be trusted
-	Shown   *Shown `json:"shown,omitempty"`   // nil unless the claim says what to show
+	Shown   *Shown `json:"shown,omitempty"`   // nil if Claim.Shows is empty
 }
 
-// Shown is a run's figures in addition to the expected ones.
+// Shown has the figures of a run for the metrics in Claim.Shows.
 type Shown struct {
-	Runs         int `json:"runs"`     // of its strategies
-	LeftOut      int `json:"left_out"` // untrusted runs among them; no figure uses these
-	MachineBound int `json:"hurried"`  // runs whose labels mean that the machine limited the speed
+	Runs         int `json:"runs"`     // runs of all strategies and rounds
+	LeftOut      int `json:"left_out"` // runs among them that are invalid or incomplete, which no figure uses
+	MachineBound int `json:"hurried"`  // runs among them whose speed the machine limited
 	// Strategies has the median of the rounds for each strategy.
 	Strategies []ShownStrategy `json:"strategies"`
 }
 
-// ShownStrategy is a strategy of a run; in a sweep, with its point.
+// ShownStrategy has the figures of one strategy; in a sweep, at one point.
 type ShownStrategy struct {
 	Name    string            `json:"name"`
 	Figures []document.Figure `json:"figures"`
@@ -67,11 +67,11 @@ type FigureResult struct {
 	What   Text              `json:"what"`
 	Figure string            `json:"figure"` // the expression
 	Unit   results.Unit      `json:"unit"`
-	Values []*results.Figure `json:"values"` // of each round; nil if not known
+	Values []*results.Figure `json:"values"` // one for each round; nil if not known
 	Limits
 	Verdict  results.Verdict `json:"outcome"`
-	Interval *Interval       `json:"interval,omitempty"` // if Limits.By, and any round is known
-	// Best is the best strategy of each round, if the figure has a best; "" if it is not known.
+	Interval *Interval       `json:"interval,omitempty"` // nil without Limits.By, or if no value is known
+	// Best has the best strategy of each round, if an operand has best; "" if it is not known.
 	Best    []string       `json:"best,omitempty"`
 	Counter *CounterResult `json:"counter,omitempty"` // nil unless counter-cases were measured
 }
@@ -79,23 +79,23 @@ type FigureResult struct {
 // CounterResult is the result of a figure in its counter-case, which What describes.
 type CounterResult struct {
 	FigureResult
-	AsItMust bool `json:"as_it_must"` // the counter-case has the opposite verdict, as it must
+	AsItMust bool `json:"as_it_must"` // the figure is on the other side of its limit, as required
 }
 
-// Interval is the median of a figure's rounds with its interval.
+// Interval is the median of the rounds of a figure, with its interval.
 type Interval struct {
 	Median results.Figure `json:"median"`
 	Low    results.Figure `json:"low"`
 	High   results.Figure `json:"high"`
-	Rounds int            `json:"rounds"` // with a known value
-	// Confidence is 0 if there are too few rounds: then Low and High are the smallest and the largest
+	Rounds int            `json:"rounds"` // number of rounds with a known value
+	// Confidence is 0 if there are too few rounds for an interval. Low and High are then the smallest and the largest
 	// value.
 	Confidence float64 `json:"confidence"`
 }
 
-// The verdicts on a figure. Held means that its values are as expected, contradicted that they are the opposite, partly
-// that they are between these limits. Unclear means rounds that disagree, or unknown figures. Missed means that an
-// interval or a median does not keep its limit. Reported means that there is no limit.
+// The verdicts on a figure. Held means that the values keep Limits.Is, contradicted that they keep Limits.Opposite, and
+// partly that they are between these limits. Unclear means that rounds disagree or that values are not known. Missed
+// means that the interval or the median does not keep Limits.Is. Reported means that there is no limit.
 const (
 	Held         results.Verdict = "held"
 	Contradicted results.Verdict = "contradicted"
@@ -113,7 +113,7 @@ const (
 	Inconclusive                 = results.Inconclusive
 )
 
-// Invalid returns the claims with runs that cannot be trusted.
+// Invalid returns the names of the claims with invalid runs.
 func (d *Document) Invalid() []string {
 	var names []string
 	for _, claim := range d.Claims {
@@ -124,7 +124,7 @@ func (d *Document) Invalid() []string {
 	return names
 }
 
-// CounterCases returns the number of measured counter-cases, and the failed ones.
+// CounterCases returns the number of measured counter-cases, and a description of each failed one.
 func (d *Document) CounterCases() (measured int, failed []string) {
 	for _, claim := range d.Claims {
 		for _, f := range claim.Figures {
@@ -139,8 +139,8 @@ func (d *Document) CounterCases() (measured int, failed []string) {
 	return measured, failed
 }
 
-// Lay writes the document for people: each claim with its verdict, its figures with their limits, and the
-// commands to repeat it; in Markdown also an overview.
+// Lay writes the document as text: each claim with its verdict, its figures with their limits, and the commands to
+// repeat it. In Markdown it adds an overview.
 func (d *Document) Lay(on *layout.Page) {
 	p := page{on}
 	if !p.Markdown {
@@ -166,7 +166,7 @@ func (d *Document) Lay(on *layout.Page) {
 	p.claims(d)
 }
 
-// claims writes every claim with its figures and commands.
+// claims writes each claim with its figures and commands.
 func (p page) claims(d *Document) {
 	for _, c := range d.Claims {
 		p.heading(c)
@@ -216,10 +216,10 @@ func anchor(claim string) string {
 	}, claim)
 }
 
-// page is a page for a terminal or in Markdown.
+// page adds methods for claims to a page for a terminal or in Markdown.
 type page struct{ *layout.Page }
 
-// method explains how the figures of these claims were obtained and judged.
+// method writes how the figures of these claims were measured and judged.
 func (d *Document) method(p page) {
 	if len(d.Libraries) > 0 {
 		p.Remark("", "Libraries: "+strings.Join(d.Libraries, ", ")+".")
@@ -244,14 +244,15 @@ const (
 		"with 11 from the second-smallest to the second-largest, with 14 from the third. A limit is held if the " +
 		"worse end of the interval keeps it, or the median if the limit says median; otherwise it is missed. " +
 		"Rounds that cannot be trusted are left out. A figure without a limit is only reported."
-	howBest = "The strategies of a run take turns within a round, in a new order in each round. A ratio to the " +
-		"best refers to the best strategy of the same round, which the last column names with its rounds."
+	howBest = "The strategies of a run are measured one after another, and each round shuffles their order. A ratio " +
+		"to the best refers to the best strategy of the same round. The last column lists these strategies, each with " +
+		"its number of rounds."
 	howCountered = "Each figure is measured twice: as the claim requires, and in a counter-case, in which it must be " +
-		"on the other side of its limit. A figure on the same side would not depend on what the claim is about, " +
-		"and would show nothing."
+		"on the other side of its limit. If it were on the same side in both, it would not depend on the subject of " +
+		"the claim, and would show nothing."
 )
 
-// tally counts the verdicts, and the counter-cases.
+// tally returns a sentence with the numbers of verdicts and of counter-cases.
 func (d *Document) tally() string {
 	var parts []string
 	count := map[results.Verdict]int{}
@@ -274,7 +275,7 @@ func (d *Document) tally() string {
 	return strings.TrimPrefix(strings.Join(all, "; "), "; ")
 }
 
-// figures writes a claim's figures, each with its counter-case below it.
+// figures writes a table of a claim's figures, each followed by its counter-case.
 func (p page) figures(c Result) {
 	rows := [][]string{{"figure", "measured", "expected", "", "best (rounds)"}}
 	columns := 4
@@ -302,10 +303,10 @@ func (p page) figures(c Result) {
 	p.WriteByte('\n')
 }
 
-// shown writes further figures of a run.
+// shown writes a table of the further figures of a run.
 func (p page) shown(run RunResult) {
 	s := run.Shown
-	if s == nil || len(s.Strategies) == 0 || !p.Markdown { // they are too wide for a terminal
+	if s == nil || len(s.Strategies) == 0 || !p.Markdown { // the table is too wide for a terminal
 		return
 	}
 	fmt.Fprintf(p, "\n%s, medians of the rounds: %s", layout.Code(run.Name), words.Count(s.Runs, "run"))
@@ -331,7 +332,7 @@ func (p page) shown(run RunResult) {
 	p.Grid(columns, rows)
 }
 
-// cells returns a figure's row: the expectation, the result and the best.
+// cells returns the row of a figure: its description, value, limit, verdict and best strategies.
 func (f FigureResult) cells() []string {
 	wanted := string(f.Is)
 	switch {
@@ -345,7 +346,7 @@ func (f FigureResult) cells() []string {
 	return []string{string(f.What), f.cameTo(), wanted, string(f.Verdict), f.winners()}
 }
 
-// winners names the strategies that were the best in some round, the most frequent first.
+// winners lists the strategies that were the best in at least one round, the most frequent first.
 func (f FigureResult) winners() string {
 	count := map[string]int{}
 	for _, name := range f.Best {
@@ -361,7 +362,8 @@ func (f FigureResult) winners() string {
 	return strings.Join(names, ", ")
 }
 
-// cameTo formats the median of the rounds with their range or interval, or their sum, and the number of unknown rounds.
+// cameTo returns the value of a figure as text: the median of the rounds with the range or interval, or the sum of the
+// rounds, and the number of rounds without a value.
 func (f FigureResult) cameTo() string {
 	all := known(f.Values)
 	if len(all) == 0 {
@@ -396,7 +398,7 @@ func (f FigureResult) text(v results.Figure) string {
 	return f.Unit.Signed(v.Value)
 }
 
-// rounds returns the number of rounds in the interval.
+// rounds returns the number of rounds with a value as text; all is the number of all rounds.
 func (i Interval) rounds(all int) string {
 	text := words.Count(i.Rounds, "round")
 	if i.Rounds < all {

@@ -12,7 +12,7 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// The document in testdata has every verdict and outcome, and what is hard to write.
+// The document in testdata has every verdict on a claim and on a figure, and texts that must be escaped or wrapped.
 func TestClaimsAreWritten(t *testing.T) {
 	t.Parallel()
 	content, err := os.ReadFile("testdata/claims.json")
@@ -42,7 +42,7 @@ func TestClaimsAreWritten(t *testing.T) {
 	}
 }
 
-// The median of rounds is only as exact as what lies below it.
+// A median is a lower bound if one of the values below it is.
 func TestWhatTheRoundsOfAFigureAreWrittenAs(t *testing.T) {
 	t.Parallel()
 	least := func(v float64) *results.Figure { return &results.Figure{Value: v, AtLeast: true} }

@@ -16,11 +16,11 @@ var (
 	cited  = regexp.MustCompile(`\bclaims (\d+)`)
 )
 
-// numbers are those in a text.
+// numbers returns the numbers in a text.
 func numbers(text string) []float64 {
 	var all []float64
 	for _, digits := range number.FindAllString(strings.ReplaceAll(text, ",", ""), -1) {
-		x, _ := strconv.ParseFloat(digits, 64) // it is one
+		x, _ := strconv.ParseFloat(digits, 64) // cannot fail, because the pattern matches only numbers
 		all = append(all, x)
 	}
 	return all
@@ -35,7 +35,7 @@ func read(t *testing.T, file string) []string {
 	return strings.Split(string(text), "\n")
 }
 
-// published are the figures that the page of claims has of each.
+// published returns the figures in docs/evidence/CLAIMS.md by the number of the claim.
 func published(t *testing.T) map[string][]float64 {
 	t.Helper()
 	all := map[string][]float64{}
@@ -45,7 +45,7 @@ func published(t *testing.T) map[string][]float64 {
 			claim, _, _ = strings.Cut(heading, ".")
 		}
 		if cells := strings.Split(line, " | "); claim != "" && len(cells) > 3 {
-			if !strings.HasPrefix(line, "| `") { // a figure; else all of a strategy's
+			if !strings.HasPrefix(line, "| `") { // a row of figures; in a row of a strategy, all cells count
 				cells = cells[:2]
 			}
 			all[claim] = append(all[claim], numbers(strings.Join(cells, " "))...)
@@ -54,9 +54,9 @@ func published(t *testing.T) map[string][]float64 {
 	return all
 }
 
-// Each sentence of the guide has a figure, and says what measured it. The figures are those that the page of
-// claims has of the claims that it cites, or their reciprocals, rounded to two digits: one at least, and each with a
-// decimal point. What follows "another run" or "earlier runs" is from elsewhere.
+// Each item of the guide has a figure and cites its source. If it cites claims, at least one figure, and each figure
+// with a decimal point, must be a figure of these claims in docs/evidence/CLAIMS.md or its reciprocal, within 5 %. Text
+// after "another run" or "earlier runs" is not checked.
 func TestTheGuidesFiguresAreThoseOfTheClaims(t *testing.T) {
 	t.Parallel()
 	all := published(t)
@@ -110,7 +110,7 @@ func TestTheGuidesFiguresAreThoseOfTheClaims(t *testing.T) {
 	}
 }
 
-// The page of claims is of the claims as they are: it has every figure of each, with its counter-case below it.
+// docs/evidence/CLAIMS.md matches the claims' files: it has each figure of each claim, followed by its counter-case.
 func TestThePageHasEveryFigureWithItsCounterCase(t *testing.T) {
 	t.Parallel()
 	plain := strings.NewReplacer(`\`, "", "&lt;", "<", "&amp;", "&", "\u200b", "")
@@ -143,7 +143,7 @@ func TestThePageHasEveryFigureWithItsCounterCase(t *testing.T) {
 	}
 }
 
-// A test that a claim names is there, under that name.
+// Each test that a claim names exists.
 func TestTestsOfClaims(t *testing.T) {
 	t.Parallel()
 	all, err := All()

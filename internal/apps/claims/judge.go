@@ -11,19 +11,18 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// The values of Limits.By: the worse end of the interval of the rounds' median, or that median, must keep the limit
-// instead of every round.
+// The values of Limits.By: instead of each round, the worse end of the interval around the median of the rounds must
+// keep the limit, or the median itself.
 const (
 	byInterval = "interval"
 	byMedian   = "median"
 )
 
-// confidence is the confidence of the intervals: the true median lies beyond either end with a probability of at most 1
-// %.
+// confidence is the confidence of the intervals. The true median is beyond each end with a probability of at most 1 %.
 const confidence = 0.98
 
-// judge returns the verdict on a claim from its runs. A single reason against a run makes the claim inconclusive,
-// whatever the figures are.
+// judge judges a claim by its runs. A single reason against a run makes the claim inconclusive, whatever the figures
+// are.
 func (c Claim) judge(runs map[string]*measured) Result {
 	judged := Result{
 		Name: c.Name(), Says: c.Says, About: c.About, Tests: c.Tests, Runs: []RunResult{}, Figures: []FigureResult{},
@@ -55,8 +54,8 @@ func (c Claim) judge(runs map[string]*measured) Result {
 	return judged
 }
 
-// wrong returns why a run is inconclusive for this claim, and whether the reason is that its figures cannot be
-// trusted.
+// wrong returns the reasons why a run is inconclusive for this claim. invalid reports whether one of them is an invalid
+// run.
 func (c Claim) wrong(run Run, m *measured) (all []string, invalid bool) {
 	add := func(format string, args ...any) {
 		if why := run.Name + ": " + fmt.Sprintf(format, args...); !slices.Contains(all, why) {
@@ -92,7 +91,7 @@ func (c Claim) wrong(run Run, m *measured) (all []string, invalid bool) {
 	return all, invalid
 }
 
-// result evaluates an expectation for its figure, or for the figure of its counter-case.
+// result evaluates figure, which is the figure of the expectation or of its counter-case.
 func (e expectation) result(what Text, figure expression, rounds int, runs map[string]*measured) FigureResult {
 	f := FigureResult{
 		What: what, Figure: figure.Text, Unit: figure.unit, Values: make([]*results.Figure, rounds), Limits: e.Limits,
@@ -110,11 +109,11 @@ func (e expectation) result(what Text, figure expression, rounds int, runs map[s
 	return f
 }
 
-// settle sets the verdict from the values.
+// settle sets the verdict of a figure.
 //
-// The figure is held or contradicted if every round is. A limit for the opposite leaves a margin between the two
-// limits. Values in this margin make the figure partly held, unless other values are on both sides. All other cases,
-// such as an unknown value, are unclear.
+// The figure is held if each round keeps Is, and contradicted if each round keeps Opposite (without Opposite: if none
+// keeps Is). It is partly held if some values are between the two limits, unless there are values on both sides. In all
+// other cases, such as an unknown value, it is unclear.
 func (e expectation) settle(f *FigureResult) {
 	if e.By != "" {
 		e.settleTogether(f)
@@ -156,8 +155,8 @@ func (e expectation) settle(f *FigureResult) {
 	}
 }
 
-// settleTogether sets one verdict for all rounds together. It ignores unknown rounds; if too few remain for an
-// interval, the figure is unclear.
+// settleTogether sets the verdict by the median of the rounds and its interval. It ignores rounds without a value. If
+// too few rounds remain for an interval, the figure is unclear.
 func (e expectation) settleTogether(f *FigureResult) {
 	all := known(f.Values)
 	if len(all) > 0 {
@@ -187,7 +186,7 @@ func (e expectation) settleTogether(f *FigureResult) {
 	}
 }
 
-// known returns the known values.
+// known returns the values that are not nil.
 func known(values []*results.Figure) (all []results.Figure) {
 	for _, v := range values {
 		if v != nil {
@@ -197,7 +196,7 @@ func known(values []*results.Figure) (all []results.Figure) {
 	return all
 }
 
-// sum returns the sum of the values; a lower bound if one of them is.
+// sum returns the sum of the values. It is a lower bound if one of the values is.
 func sum(values []results.Figure) (total results.Figure) {
 	for _, v := range values {
 		total.Value, total.AtLeast = total.Value+v.Value, total.AtLeast || v.AtLeast
@@ -205,8 +204,8 @@ func sum(values []results.Figure) (total results.Figure) {
 	return total
 }
 
-// conclude returns the verdict on the claim: confirmed if all figures are held, refuted if all are contradicted or
-// missed, inconclusive if one is unclear, and otherwise qualified. Reported figures do not count.
+// conclude returns the verdict on the claim: inconclusive if a figure is unclear, confirmed if all figures are held,
+// refuted if all are contradicted or missed, and otherwise qualified. It ignores reported figures.
 func conclude(outcomes []results.Verdict) results.Verdict {
 	count := map[results.Verdict]int{}
 	for _, o := range outcomes {
@@ -223,8 +222,8 @@ func conclude(outcomes []results.Verdict) results.Verdict {
 	return Qualified
 }
 
-// opposite reports whether a figure and its counter-case are on different sides of the limit. If the figure is between
-// the two limits, the counter-case may be on either side, but not between them.
+// opposite reports whether a figure (without) and its counter-case (with) are on different sides of the limit. If the
+// figure is between the two limits, the counter-case may be on either side, but not between them.
 func opposite(without, with results.Verdict) bool {
 	against := func(o results.Verdict) bool { return o == Contradicted || o == Missed }
 	switch {
@@ -236,24 +235,24 @@ func opposite(without, with results.Verdict) bool {
 	return without == Partly && (with == Held || against(with))
 }
 
-// expression is a figure of a run, or the ratio or difference of two:
+// expression is a figure of a run, or the ratio or the difference of two figures:
 //
 //	many.commands_per_acq / few.commands_per_acq
 //	both[spin].handoff_p50 - both[pubsub].handoff_p50
 //	all[mine].acq_per_s / best(all[redislock, redsync, spin].acq_per_s)
 //
-// The brackets name the strategy and point of a run, as in the report, if there are several. best is the
-// best of several in the same round, see operand.look.
+// The brackets contain the strategy and the point of the sweep, as in the report; a run with only one of them needs no
+// brackets. best is the best of several strategies in the same round; see operand.look.
 type expression struct {
 	Text     string
 	operands []operand
-	divided  bool // otherwise the second is subtracted
+	divided  bool // the result is the ratio of the operands; otherwise their difference
 	unit     results.Unit
 }
 
 type operand struct {
 	run    string
-	titles []string // one, or several: then the best counts
+	titles []string // if there are several, the best one counts
 	metric results.Metric
 }
 
@@ -283,7 +282,7 @@ func parseExpression(text string) (expression, error) {
 	case first.metric.Unit != last.metric.Unit:
 		return e, fmt.Errorf("%q: %s and %s have different units", text, first.metric.Name, last.metric.Name)
 	case len(e.operands) == 2 && first.best() && last.best():
-		return e, fmt.Errorf("%q has best twice, and may have it once", text)
+		return e, fmt.Errorf("%q has best twice, but only one operand can have it", text)
 	}
 	if e.unit = first.metric.Unit; e.divided {
 		e.unit = results.Number
@@ -313,7 +312,7 @@ func parseOperand(text string) (operand, error) {
 	return o, nil
 }
 
-// metric returns the metric of a name.
+// metric returns the metric with this name. If there is none, the error suggests a similar name.
 func metric(name string) (results.Metric, error) {
 	found, known := results.FindMetric(name)
 	if known {
@@ -326,23 +325,23 @@ func metric(name string) (results.Metric, error) {
 	return found, fmt.Errorf("no metric %q%s", name, words.Suggest("%q", name, names))
 }
 
-// like reports whether two expressions are made of the same metrics.
+// like reports whether two expressions have the same metrics and the same operator.
 func (e expression) like(other expression) bool {
 	same := func(a, b operand) bool { return a.metric.Name == b.metric.Name }
 	return e.divided == other.divided && slices.EqualFunc(e.operands, other.operands, same)
 }
 
-// best reports whether the operand is the best of several.
+// best reports whether the operand is the best of several strategies.
 func (o operand) best() bool { return len(o.titles) > 1 }
 
-// in returns the value in a round, and whose the best is; nil if the value is not known.
+// in returns the value in a round and the title of the best strategy; nil if the value is not known.
 func (e expression) in(runs map[string]*measured, round int) (*results.Figure, string) {
 	first, whose := e.operands[0].look(runs, round)
 	if first == nil || len(e.operands) == 1 {
 		return first, whose
 	}
 	second, other := e.operands[1].look(runs, round)
-	// A lower bound as divisor or subtrahend gives no bound of the result.
+	// If the divisor or subtrahend is only a lower bound, the result has no lower bound.
 	if second == nil || second.AtLeast || e.divided && second.Value == 0 {
 		return nil, ""
 	}
@@ -353,9 +352,10 @@ func (e expression) in(runs map[string]*measured, round int) (*results.Figure, s
 	return &results.Figure{Value: value, AtLeast: first.AtLeast}, whose + other
 }
 
-// look returns the operand's figure in a round. The best of several follows the metric's direction; of equal figures it
-// is the first. It is nil if one figure is not known, because that one may be the best. If lower is better, a lower
-// bound counts as its value, which is the best possible one.
+// look returns the operand's figure in a round, and the title of the best strategy. The metric determines whether the
+// largest or the smallest figure is the best; of equal figures it is the first. If a figure is not known, look returns
+// nil, because that figure may be the best. If lower is better, a lower bound counts as its value, which is the best
+// possible one.
 func (o operand) look(runs map[string]*measured, round int) (best *results.Figure, whose string) {
 	lower := o.metric.Better == results.Lower
 	for _, title := range o.titles {
@@ -370,7 +370,7 @@ func (o operand) look(runs map[string]*measured, round int) (best *results.Figur
 	return best, whose
 }
 
-// of returns the operand's figure in a round of one of its titles; nil if it cannot be trusted.
+// of returns the operand's figure in a round for one title; nil if the run is missing, invalid or incomplete.
 func (o operand) of(m *measured, title string, round int) *results.Figure {
 	wanted, err := titled(title, m.titles())
 	if err != nil {
@@ -384,8 +384,8 @@ func (o operand) of(m *measured, title string, round int) *results.Figure {
 	return nil
 }
 
-// titled returns the title that the operand names: the one with that name, or the only one with all its words, or,
-// without a name, the only one. An ambiguous name is an error.
+// titled returns the title that wanted names: the equal title, or else the only title that contains all its words. If
+// wanted is "", it returns the only title. An ambiguous name is an error.
 func titled(wanted string, all []string) (string, error) {
 	if slices.Contains(all, wanted) {
 		return wanted, nil

@@ -18,11 +18,11 @@ func figures(values ...float64) []*results.Figure {
 	return all
 }
 
-// expected returns an expectation with these limits, of which the second may be "".
+// expected returns an expectation with these limits; opposite may be "".
 func expected(t *testing.T, is, opposite string) expectation {
 	t.Helper()
 	e := expectation{What: "x", Limits: Limits{Is: Text(is), Opposite: Text(opposite)}}
-	e.Figure, _ = parseExpression("a.attempts_per_acq") // a plain number
+	e.Figure, _ = parseExpression("a.attempts_per_acq") // its unit is a plain number
 	if err := e.check(); err != nil {
 		t.Fatal(err)
 	}
@@ -104,8 +104,8 @@ expect:
   - {what: alone, figure: "best(a[pubsub, fair].acq_per_s)", by: interval}
 `
 
-// The whole way: rounds with planted speeds, the ratio to the best of each, its interval,
-// and the verdict by its worse end.
+// This test covers all steps: rounds with planted speeds, the ratio to the best strategy of each round, its interval,
+// and the verdict by the worse end of the interval.
 func TestATargetIsJudgedByTheWorseEnd(t *testing.T) {
 	t.Parallel()
 	others := map[string][]float64{
@@ -117,7 +117,7 @@ func TestATargetIsJudgedByTheWorseEnd(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		spin    []float64
-		invalid int // rounds of pubsub, from the first on
+		invalid int // number of invalid rounds of pubsub, from the first on
 		want    []results.Verdict
 		low     float64
 		best    string
@@ -128,7 +128,7 @@ func TestATargetIsJudgedByTheWorseEnd(t *testing.T) {
 		"not even the median": {
 			spin(110, 110, 110, 110, 110), 0, []results.Verdict{Missed, Missed, Reported}, 1.1, "pubsub (5), fair (3)", Refuted,
 		},
-		// Who was the best is not known where one of them is not.
+		// In a round with an invalid run, the best strategy is not known.
 		"one is invalid":  {spin(), 1, []results.Verdict{Held, Held, Reported}, 1.3, "pubsub (4), fair (3)", Confirmed},
 		"two are invalid": {spin(), 2, []results.Verdict{Unclear, Unclear, Reported}, 1.4, "fair (3), pubsub (3)", unsure},
 	} {
@@ -168,7 +168,7 @@ func TestATargetIsJudgedByTheWorseEnd(t *testing.T) {
 	}
 }
 
-// What is only known from below may be anything above.
+// A value that is only a lower bound may exceed any upper limit.
 func TestALowerBoundMissesALimitFromAbove(t *testing.T) {
 	t.Parallel()
 	values := figures(1, 2, 3, 4, 5, 6)
@@ -193,7 +193,7 @@ func TestALowerBoundMissesALimitFromAbove(t *testing.T) {
 	}
 }
 
-// planted are rounds of strategies with these speeds and waits per client (p99).
+// planted returns a report with these speeds and p99 waits per client, for each round of each strategy.
 func planted(speeds map[string][]float64, waits map[string][]results.Bound) *measured {
 	m := &measured{report: &results.Report{}}
 	for name, rounds := range speeds {
@@ -224,7 +224,7 @@ func TestExpressionsAreFiguresRatiosAndDifferences(t *testing.T) {
 		"a - b":    {Value: 8},
 		"open / b": {Value: 7.5, AtLeast: true},
 		"open - b": {Value: 26, AtLeast: true},
-		"a / open": nil, // it may be anything below
+		"a / open": nil, // it has no lower bound
 		"a - open": nil,
 		"a / zero": nil,
 		"none":     nil,
@@ -273,7 +273,7 @@ func TestExpressionsNameTheirFaults(t *testing.T) {
 		"best(a[x, y].wait_p50":                "not of the form",
 		"best(a[x,y].wait_p50)":                "or best(RUN[STRATEGY, STRATEGY].METRIC)",
 		"best(a[x, y].hold_mean)":              "no hold_mean is better than another",
-		"best(a[x, y].wait_p50) / best(a[x, y].wait_p50)": "has best twice, and may have it once",
+		"best(a[x, y].wait_p50) / best(a[x, y].wait_p50)": "has best twice, but only one operand can have it",
 	} {
 		if _, err := parseExpression(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %s", text, err, want)
@@ -281,7 +281,7 @@ func TestExpressionsNameTheirFaults(t *testing.T) {
 	}
 }
 
-// The best is that of the round, by the metric's direction.
+// The best strategy is determined in each round, by whether the metric is better if it is higher or lower.
 func TestTheBestOfARound(t *testing.T) {
 	t.Parallel()
 	exactly := func(ns int64) results.Bound { return results.Bound{NS: ns} }
@@ -303,7 +303,7 @@ func TestTheBestOfARound(t *testing.T) {
 		whose string
 	}{
 		"best(x[a, b].acq_per_s)": {{3, "b"}, {4, "a"}, {2, "a"}},
-		// Who waited for at least 3 may have been no worse than that.
+		// A wait of at least 3 counts as 3, which is its best possible value.
 		"best(x[a, b].wait_per_client_p99)": {{5, "a"}, {2, "b"}, {3, "a"}},
 	} {
 		o, err := parseOperand(text)

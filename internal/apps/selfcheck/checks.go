@@ -20,16 +20,16 @@ import (
 )
 
 const (
-	// longEnough is the length from which on the audit must find every overlap.
+	// longEnough is the length of the shortest overlap that the audit must find.
 	longEnough = 100 * time.Microsecond
-	enough     = 50 // overlaps that the check needs
-	// overlapOff is the permitted error of the audit's overlapped time, in percent.
+	enough     = 50 // number of overlaps that the check needs
+	// overlapOff is the largest allowed error of the audit's total overlapped time, in percent.
 	overlapOff = 2.0
 )
 
-// audit runs a rigged lock that often admits a second client. It compares the audit with two independent counts of the
-// overlaps: the lock counts them, and the instants of the clients' leases show their number and length. Without the
-// rigging the same lock must have no overlaps.
+// audit runs a lock that admits a second client on purpose. It compares the audit of the engine with two independent
+// counts of the overlaps: the count of the lock itself, and the number and lengths that follow from the recorded times
+// of the leases. It then runs the same lock without second clients, for which the audit must find no overlaps.
 func (s *session) audit(ctx context.Context, c *Check) error {
 	w := workload(8, 4, s.Effort.Window)
 	_ = w.Hold.UnmarshalText([]byte("uniform:1ms,4ms")) // a valid constant
@@ -49,14 +49,14 @@ func (s *session) audit(ctx context.Context, c *Check) error {
 		}
 	}
 	if long < enough {
-		c.unsure("only %d overlaps of at least %v: too few for the check", long, longEnough)
+		c.unsure("only %d overlaps of at least %v: the check needs %d", long, longEnough, enough)
 	}
 	let, audited := lock.twice, run.Safety.Overlaps
 	c.inform("second clients that the lock admitted", float64(let), results.Number)
 	c.count(int64(len(found)) <= let, "overlaps by the clients' recorded instants", float64(len(found)), "at most as many")
 	c.inform("overlaps of at least 100 µs", float64(long), results.Number)
-	// A client may not run between the end of its recorded hold and its call of Release: the audit
-	// finds an overlap then that the instants do not show.
+	// The system may suspend a client between the end of its recorded hold and its call of Release. The audit then finds
+	// an overlap that does not follow from the recorded times. So it may find up to let overlaps.
 	c.count(audited >= long && audited <= let, "overlaps found by the audit", float64(audited),
 		"at least %d, at most %d", long, let)
 	off := (float64(run.Safety.OverlapNS)/float64(total) - 1) * 100
@@ -76,8 +76,8 @@ func (s *session) audit(ctx context.Context, c *Check) error {
 	return nil
 }
 
-// overlaps returns for how long two leases were held at once, from the instants alone. There are never more than two
-// holders.
+// overlaps returns the lengths of the overlaps of two leases, which it computes from the recorded times. It assumes
+// that there are never more than two holders.
 func overlaps(acquired []engine.Acquisition) []time.Duration {
 	ordered := slices.Clone(acquired)
 	slices.SortFunc(ordered, func(a, b engine.Acquisition) int { return cmp.Compare(a.Granted, b.Granted) })
@@ -91,7 +91,7 @@ func overlaps(acquired []engine.Acquisition) []time.Duration {
 	return found
 }
 
-// records is an Observer that keeps every acquisition.
+// records is an engine.Observer that stores each acquisition.
 type records struct {
 	mu  sync.Mutex
 	all []engine.Acquisition
@@ -103,19 +103,20 @@ func (r *records) Holding(int) {}
 // Releasing does nothing.
 func (r *records) Releasing(int) {}
 
-// Acquired keeps the acquisition.
+// Acquired stores the acquisition.
 func (r *records) Acquired(a engine.Acquisition) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.all = append(r.all, a)
 }
 
-// readings is the number of readings of INFO by whose bytes the counts may differ: one side counts the readings at both
-// ends, the other side does not.
+// readings is the allowed difference of the byte counts, in replies to INFO. The two readers send INFO at different
+// times before and after the run, so only one of them counts the bytes of some replies.
 const readings = 4
 
-// outside reads the server's INFO before and after a run, over a second connection and with independent code. The run
-// must report the same difference. On a user's server the difference may include other clients.
+// outside reads the server's INFO before and after a run, over a second connection and with independent code. The
+// report must have the same differences of the counters. On a user's server, they may include commands of other
+// clients, so a mismatch is only inconclusive.
 func (s *session) outside(ctx context.Context, c *Check) error {
 	v, err := contender()
 	if err != nil {
@@ -144,7 +145,7 @@ func (s *session) outside(ctx context.Context, c *Check) error {
 	}
 	whole := run.Server.Whole
 	if whole == nil || whole.Commands == nil || whole.BytesIn == nil || whole.BytesOut == nil {
-		c.unsure("the server does not report its counts")
+		c.unsure("the server does not report its counters")
 		return nil
 	}
 
@@ -156,7 +157,7 @@ func (s *session) outside(ctx context.Context, c *Check) error {
 	var seen, reported, apart float64
 	for command := range after {
 		name, counts := strings.CutPrefix(command, "cmdstat_")
-		if !counts || name == "info" { // both readers use INFO
+		if !counts || name == "info" { // the readers themselves send INFO
 			continue
 		}
 		outside, inside := after[command]-before[command], float64(whole.Commands[name])
@@ -182,8 +183,8 @@ func (s *session) outside(ctx context.Context, c *Check) error {
 	return nil
 }
 
-// look reads the numbers in INFO: the calls of each command, and the values of all other fields. size is the length of
-// the reply in bytes.
+// look reads all numbers in INFO: the calls of each command, and the values of all other numeric fields. size is the
+// length of the reply in bytes.
 func look(ctx context.Context, client redis.UniversalClient) (numbers map[string]float64, size float64, err error) {
 	text, err := client.Info(ctx, "all").Result()
 	if err != nil {
@@ -199,16 +200,18 @@ func look(ctx context.Context, client redis.UniversalClient) (numbers map[string
 	return numbers, float64(len(text)), nil
 }
 
-// shown is the part of a stall that the waits must show. A tenth of the arrivals fall into the stall, so the
-// longest hundredth of all waits are those of its first tenth. The rest of a fifth allows for chance.
+// shown is the smallest allowed ratio of the p99 of the waits to the stall. A tenth of the arrivals fall into the
+// stall, so the longest hundredth of all waits belong to the first tenth of the stall, and are at least 0.9 of the
+// stall. The difference to 0.8 allows for chance.
 const shown = 0.8
 
-// exaggerated is the largest ratio of the waits to the stall. The arrivals of the stall are served one after the other
-// in no certain order, which adds to their waits. A harness that corrects twice for the stall exceeds this ratio.
+// exaggerated is the largest allowed ratio of the p99 of the waits to the stall. It is above 1 because the arrivals of
+// the stall are served one after the other, in any order, which adds to their waits. A harness that corrects twice for
+// the stall exceeds it.
 const exaggerated = 2.0
 
-// omission stalls the server for a tenth of an open-loop run. The arrivals of the stall wait, and the
-// percentiles must show it.
+// omission stalls the server for a tenth of a run in an open loop. The percentiles must contain the waits of the
+// arrivals during the stall.
 func (s *session) omission(ctx context.Context, c *Check) error {
 	if s.server.Describe().Source == "address" {
 		c.unsure("selfcheck stalls only a server that lockbench started")
@@ -243,7 +246,7 @@ func (s *session) omission(ctx context.Context, c *Check) error {
 	c.want(bound(wait.P99) >= shown*stalled, fmt.Sprintf("p99 of %d waits", wait.Count), bound(wait.P99),
 		results.Nanoseconds, "at least %v of the stall", shown)
 	limit := c.want
-	if run.MachineBound() { // then waits may also be long before and after the stall
+	if run.MachineBound() { // the waits before and after the stall may also be long
 		limit = c.hope
 	}
 	limit(bound(wait.P99) <= exaggerated*stalled, "p99, upper limit", bound(wait.P99), results.Nanoseconds,
@@ -253,8 +256,8 @@ func (s *session) omission(ctx context.Context, c *Check) error {
 	return nil
 }
 
-// holds requests short holds, and compares the recorded holds with the requested ones and with the lock's own clock. A
-// busy machine may make a hold too long, but no hold may be too short.
+// holds compares the recorded holds with the requested ones, and with the time between grant and release that the lock
+// measures. A hold may be too long on a busy machine, but it must never be too short.
 func (s *session) holds(ctx context.Context, c *Check) error {
 	for _, asked := range []time.Duration{200 * time.Microsecond, time.Millisecond} {
 		w := workload(100, 10, s.Effort.Window)
@@ -268,7 +271,7 @@ func (s *session) holds(ctx context.Context, c *Check) error {
 		mean, own := value(hold.MeanNS), float64(lock.held)/float64(max(1, lock.leases))
 		figure := func(name string) string { return fmt.Sprintf("%v: %s", asked, name) }
 		clock := figure("mean hold by the lock's own clock")
-		// The lock's time encloses each recorded hold.
+		// The time that the lock measures contains the recorded hold, so it cannot be shorter.
 		if recorded := mean * float64(hold.Count); float64(lock.held) < recorded {
 			c.want(false, clock, own, results.Nanoseconds,
 				"in total not below the recorded %v", time.Duration(recorded))

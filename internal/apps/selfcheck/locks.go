@@ -10,10 +10,10 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// queue is a lock for all instances of a run, with its own record of what it granted.
+// queue is a lock within the process for all instances of a run. It counts its grants and measures its holds.
 type queue struct {
-	// doubling makes the lock admit a second client some time after the first, and no further client until both have
-	// released.
+	// doubling makes the lock admit a second client at a random time after the first. It then admits no further client
+	// until both have released.
 	doubling bool
 
 	mu      sync.Mutex
@@ -21,15 +21,16 @@ type queue struct {
 	waiters []chan struct{}
 	holders int
 	doubled bool        // the lock has admitted a second client since it was last free
-	open    bool        // the lock admits the next client as the second
-	second  *time.Timer // until the lock admits a second client
+	open    bool        // the lock will admit the next client as the second
+	second  *time.Timer // sets open
 
-	twice  int64         // times that the lock admitted a second client
-	leases int64         // released ones
-	held   time.Duration // sum of their holds
+	twice  int64         // number of second clients that the lock admitted
+	leases int64         // number of released leases
+	held   time.Duration // sum of the holds of released leases
 }
 
-// latest is about the length of a hold, so that overlaps of all lengths occur.
+// latest is the latest time after a grant at which the lock admits a second client. It is close to the longest hold, so
+// that overlaps of all lengths occur.
 const latest = 5 * time.Millisecond
 
 func (q *queue) strategy() strategies.Variant {
@@ -41,7 +42,7 @@ func (q *queue) strategy() strategies.Variant {
 	})
 }
 
-// Acquire waits for its turn.
+// Acquire queues the client and waits until the lock admits it.
 func (q *queue) Acquire(ctx context.Context, _ string) (strategies.Lease, error) {
 	granted := make(chan struct{})
 	q.mu.Lock()
@@ -57,13 +58,14 @@ func (q *queue) Acquire(ctx context.Context, _ string) (strategies.Lease, error)
 	defer q.mu.Unlock()
 	if at := slices.Index(q.waiters, granted); at >= 0 {
 		q.waiters = slices.Delete(q.waiters, at, at+1)
-	} else { // the lock was granted at the same time as ctx ended
+	} else { // the lock admitted the client just before ctx ended
 		q.leave()
 	}
 	return nil, ctx.Err()
 }
 
-// admit grants the lock if it may. The caller holds mu, as with leave.
+// admit grants the lock to the first waiter if the lock is free, or as the second client if open is set. The caller of
+// admit and leave must hold mu.
 func (q *queue) admit() {
 	switch {
 	case len(q.waiters) == 0:
@@ -104,7 +106,7 @@ func (q *queue) leave() {
 	q.admit()
 }
 
-// Close does nothing: the other instances still use the lock.
+// Close does nothing, because other instances still use the lock.
 func (q *queue) Close() error { return nil }
 
 type queueLease struct {
@@ -112,7 +114,7 @@ type queueLease struct {
 	since time.Time
 }
 
-// Release passes the lock on.
+// Release releases the lock, which then admits the next waiter.
 func (l *queueLease) Release(context.Context) error {
 	held := time.Since(l.since)
 	l.mu.Lock()

@@ -1,4 +1,4 @@
-// Package selfcheck tests the harness on this machine: each check runs the real engine on a case with a known answer.
+// Package selfcheck tests the harness on this machine. Each check runs the real engine on a case with a known result.
 package selfcheck
 
 import (
@@ -23,9 +23,9 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// Options say what to check and where.
+// Options select the checks and the server.
 type Options struct {
-	Redis    lockbench.StoreOptions // its Address, CAFile and Image, for one node
+	Redis    lockbench.StoreOptions // Redis has the address, certificates, password and image of one node
 	Only     []string               // names of checks; empty means all
 	Effort   Effort
 	Progress func(what string) // may be nil
@@ -34,16 +34,16 @@ type Options struct {
 	Change func(engine.Job) engine.Job
 }
 
-// Effort is how long the checks take.
+// Effort determines how long the checks take.
 type Effort struct {
-	Stalled time.Duration // window of the runs in which the server is stalled for a tenth
-	Window  time.Duration // of the other runs
+	Stalled time.Duration // window of the run in which the server stalls for a tenth of the window
+	Window  time.Duration // window of the other runs
 }
 
-// Full is the user's effort, about half a minute.
+// Full returns the effort of the command selfcheck, which takes about half a minute.
 func Full() Effort { return Effort{Stalled: 10 * time.Second, Window: 2 * time.Second} }
 
-// checks are all checks, in order.
+// checks has all checks in the order in which Run runs them.
 var checks = []struct {
 	name, shows string
 	run         func(*session, context.Context, *Check) error
@@ -54,7 +54,7 @@ var checks = []struct {
 	{"outside", "the report agrees with a second reader of INFO", (*session).outside},
 }
 
-// Names returns the names of the checks, in order.
+// Names returns the names of all checks, in the order in which Run runs them.
 func Names() []string {
 	var names []string
 	for _, c := range checks {
@@ -63,7 +63,7 @@ func Names() []string {
 	return names
 }
 
-// Validate returns all errors that need no server, joined.
+// Validate returns all errors that can be found without a server, joined.
 func (o Options) Validate() error {
 	problems := []error{o.Redis.Validate()}
 	for _, name := range o.Only {
@@ -75,7 +75,7 @@ func (o Options) Validate() error {
 	return errors.Join(problems...)
 }
 
-// session is a selfcheck while it runs.
+// session is the state of a running selfcheck.
 type session struct {
 	Options
 	id     string
@@ -83,8 +83,8 @@ type session struct {
 	runs   int
 }
 
-// Run carries out the checks one after the other. A check that cannot run is inconclusive, not an error; an
-// error means that there is no Redis. When ctx ends, Run leaves out the rest.
+// Run runs the checks one after the other. A check that cannot run is inconclusive. An error means that Redis cannot be
+// reached or closed. When ctx ends, Run leaves out the remaining checks.
 func Run(ctx context.Context, options Options) (*Document, error) {
 	s := &session{Options: options, id: store.NewRunID()}
 	d := &Document{Head: document.Begin(schema), Checks: []Check{}}
@@ -126,7 +126,7 @@ func (s *session) say(what string) {
 	}
 }
 
-// workload returns the plain workload that the checks change.
+// workload returns the default workload without warm-up, with this size and window. The checks change it further.
 func workload(clients, instances int, window time.Duration) workloads.Spec {
 	w := workloads.Default()
 	w.Clients, w.Instances = clients, instances
@@ -140,7 +140,7 @@ func (s *session) job(v strategies.Variant, w workloads.Spec) engine.Job {
 	return engine.Job{Strategy: v, Workload: w, Target: s.server, Session: s.id, Number: s.runs, Round: 1, Order: 1}
 }
 
-// do reports the progress, and runs a job.
+// do reports the progress and runs a job.
 func (s *session) do(ctx context.Context, what string, job engine.Job) (*results.Run, error) {
 	s.say(what)
 	if s.Change != nil {
@@ -153,7 +153,7 @@ func (s *session) do(ctx context.Context, what string, job engine.Job) (*results
 	return run, nil
 }
 
-// contender returns a lock on Redis, the same in every check.
+// contender returns the Redis lock that the checks use.
 func contender() (strategies.Variant, error) { return strategies.NewVariant("pubsub", nil) }
 
 func near(x, want, within float64) bool { return math.Abs(x-want) <= within }
@@ -173,17 +173,17 @@ func bound(b *results.Bound) float64 {
 	return float64(b.NS)
 }
 
-// schema is the version of the document.
+// schema is the value of Document.Schema.
 const schema = "lockbench/selfcheck/1"
 
-// Document is the result of the harness's checks of itself on one machine.
+// Document is the result of a selfcheck on one machine.
 type Document struct {
 	document.Head
 	Checks      []Check `json:"checks"`
-	Interrupted bool    `json:"interrupted,omitempty"` // stopped by the user: checks are missing
+	Interrupted bool    `json:"interrupted,omitempty"` // the user interrupted it, so checks are missing
 }
 
-// Check is one case with a known answer.
+// Check is the result of one check.
 type Check struct {
 	Name     string          `json:"name"`
 	Shows    string          `json:"shows"` // what a pass shows, one line
@@ -226,7 +226,7 @@ func (c *Check) inform(name string, value float64, unit results.Unit) {
 	c.add("", name, value, unit, "")
 }
 
-// want adds a figure and whether it is as required.
+// want adds a figure with a requirement. ok reports whether the figure meets it; wanted describes it.
 func (c *Check) want(ok bool, name string, value float64, unit results.Unit, wanted string, args ...any) {
 	verdict := Fail
 	switch {
@@ -238,12 +238,13 @@ func (c *Check) want(ok bool, name string, value float64, unit results.Unit, wan
 	c.add(verdict, name, value, unit, wanted, args...)
 }
 
-// count is want for a plain number.
+// count is like want, for a plain number.
 func (c *Check) count(ok bool, name string, value float64, wanted string, args ...any) {
 	c.want(ok, name, value, results.Number, wanted, args...)
 }
 
-// hope is want for a figure that other processes may spoil: a miss is inconclusive, not a failure.
+// hope is like want, for a figure that other processes may spoil. If the figure does not meet the requirement, the
+// check is inconclusive and does not fail.
 func (c *Check) hope(ok bool, name string, value float64, unit results.Unit, wanted string, args ...any) {
 	verdict := Inconclusive
 	if ok {
@@ -267,7 +268,7 @@ func (c *Check) unsure(format string, args ...any) {
 	c.Why = append(c.Why, fmt.Sprintf(format, args...))
 }
 
-// conclude makes a verdict from the figures.
+// conclude sets the verdict of the check by the verdicts of its figures.
 func (c *Check) conclude() {
 	c.Verdict = Pass
 	if len(c.Why) > 0 || len(c.Measured) == 0 {
@@ -283,8 +284,7 @@ func (c *Check) conclude() {
 	}
 }
 
-// Lay writes the document for people: for each check its verdict, what a pass shows, and every figure with
-// its requirement.
+// Lay writes the document as text: for each check its verdict, what a pass shows, and each figure with its requirement.
 func (d *Document) Lay(p *layout.Page) {
 	fmt.Fprintln(p, d.Setup())
 	for _, c := range d.Checks {

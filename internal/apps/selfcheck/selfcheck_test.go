@@ -28,21 +28,21 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-func init() { strategies.RegisterStrategy(redisson.Strategies()...) } // pubsub measures the server
+func init() { strategies.RegisterStrategy(redisson.Strategies()...) } // the checks use pubsub
 
 func TestMain(m *testing.M) {
 	servers.Quiet()
-	// After a server has died go-redis looks once a second whether it is back, and
-	// notices only then that its pool has been closed.
+	// After a server has died, go-redis tries once a second to reconnect. Only at the next try does it notice that its
+	// pool has been closed, so its goroutine may outlive the tests.
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"))
 }
 
-// quick is enough to see a fault.
+// quick returns an effort that is long enough to detect a planted fault.
 func quick() Effort {
 	return Effort{Stalled: 2 * time.Second, Window: 600 * time.Millisecond}
 }
 
-// only carries one check out, on a server of its own unless there is one.
+// only runs one check on the server at address.
 func only(t *testing.T, name, address string, change func(engine.Job) engine.Job) Check {
 	t.Helper()
 	found, err := Run(t.Context(), Options{
@@ -57,7 +57,7 @@ func only(t *testing.T, name, address string, change func(engine.Job) engine.Job
 	return found.Checks[0]
 }
 
-// failed are the figures of a check that are at fault; all of them have a value.
+// failed describes the figures of a check that have the verdict Fail. Each of them has a value.
 func failed(c Check) []string {
 	var names []string
 	for _, m := range c.Measured {
@@ -68,28 +68,28 @@ func failed(c Check) []string {
 	return names
 }
 
-// Each check fails for the fault that it is made for. Without a fault it may be inconclusive on a busy
-// machine, but a check that only counts must not fail.
+// Each check detects the fault it was designed to detect. Without a fault, it may be inconclusive on a busy machine,
+// but a check that depends only on counts must not fail.
 func TestEachCheckFindsItsFault(t *testing.T) {
 	for _, test := range []struct {
 		name  string
 		fault func(engine.Job) engine.Job
-		found string // in the name of a figure that fails
-		calm  bool   // an honest harness is not found at fault on a busy machine either
+		found string // part of the name of a figure that must fail
+		calm  bool   // without the fault, the check does not fail even on a busy machine
 	}{
-		{"omission", func(j engine.Job) engine.Job { // it waits for the server before it asks again
+		{"omission", func(j engine.Job) engine.Job { // a closed loop: no client requests the lock during the stall
 			j.Workload.Rate, j.Workload.Clients, j.Workload.Hold = 0, 1, workloads.Dist{}
 			return j
 		}, "p99", false},
-		{"holds", func(j engine.Job) engine.Job { // it does not hold for as long as it should
+		{"holds", func(j engine.Job) engine.Job { // the holds are too short
 			j.Workload.Hold = workloads.Fixed(j.Workload.Hold.Mean() * 9 / 10)
 			return j
 		}, "hold p50", true},
-		{"audit", func(j engine.Job) engine.Job { // it takes every lease for one that has run out
+		{"audit", func(j engine.Job) engine.Job { // the TTL is so short that the audit treats each lease as expired
 			j.Workload.TTL = workloads.Duration(time.Nanosecond)
 			return j
 		}, "found by the audit", true},
-		{"outside", func(j engine.Job) engine.Job { // it leaves out a hundred commands
+		{"outside", func(j engine.Job) engine.Job { // the report does not contain a hundred commands
 			stranger(t, j, 100)
 			return j
 		}, "commands that the report counts differently", true},
@@ -110,8 +110,8 @@ func TestEachCheckFindsItsFault(t *testing.T) {
 	}
 }
 
-// exaggerating is a Locker of which the waits appear three times as long: it gives a lease that took long back, and
-// takes another after twice that time.
+// exaggerating is a Locker that makes long waits three times as long: it releases the lease, sleeps for twice the wait,
+// and acquires the lock again.
 type exaggerating struct{ strategies.Locker }
 
 func (e exaggerating) Acquire(ctx context.Context, key string) (strategies.Lease, error) {
@@ -132,7 +132,7 @@ func (e exaggerating) Acquire(ctx context.Context, key string) (strategies.Lease
 	return e.Locker.Acquire(ctx, key)
 }
 
-// Waits that are corrected twice for a stall are too long.
+// The check omission detects waits that are too long, as of a harness that corrects twice for the stall.
 func TestAnExaggeratedStallIsFound(t *testing.T) {
 	t.Parallel()
 	c := only(t, "omission", redisserver.Quickest(), func(j engine.Job) engine.Job {
@@ -151,7 +151,7 @@ func TestAnExaggeratedStallIsFound(t *testing.T) {
 	t.Errorf("with waits three times as long it is %s: %+v", c.Verdict, c.Measured)
 }
 
-// stranger sends commands that the run knows nothing of.
+// stranger sends commands that are not part of the run.
 func stranger(t *testing.T, job engine.Job, commands int) {
 	connected, err := job.Target.Connect(t.Context(), "stranger", 1, nil)
 	if err != nil {
@@ -211,8 +211,8 @@ func TestAnInterruptLeavesTheRestOut(t *testing.T) {
 	}
 }
 
-// In virtual time only the holds and the gaps between arrivals take time, so that every wait is known exactly: a
-// customer gets the lock when it asks, or when the one before releases it (D. V. Lindley, The theory of queues
+// In virtual time, only the holds and the gaps between arrivals take time, so each wait is known exactly: a client
+// obtains the lock when it requests it, or when the client before it releases it (D. V. Lindley, The theory of queues
 // with a single server, Math. Proc. Camb. Phil. Soc. 48, 1952).
 func TestInVirtualTimeEveryWaitIsLindleys(t *testing.T) {
 	for load, hold := range map[float64]string{0.5: "exp:1ms", 0.7: "uniform:0s,2ms", 0.9: "1ms"} {
@@ -320,10 +320,10 @@ func TestVerdicts(t *testing.T) {
 func TestOverlapsAreThoseOfTheInstants(t *testing.T) {
 	found := overlaps([]engine.Acquisition{
 		{Granted: 100, Released: 200},
-		{Granted: 0, Released: 100},   // touches the first
-		{Granted: 190, Released: 300}, // 10 with it
+		{Granted: 0, Released: 100},   // ends when the first begins: no overlap
+		{Granted: 190, Released: 300}, // overlaps the first by 10
 		{Granted: 400, Released: 900},
-		{Granted: 500, Released: 600}, // inside
+		{Granted: 500, Released: 600}, // within the previous one
 	})
 	if len(found) != 2 || found[0] != 10 || found[1] != 100 {
 		t.Errorf("found %v", found)
