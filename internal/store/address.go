@@ -10,7 +10,8 @@ import (
 	"github.com/lockbench/lockbench/internal/untrusted"
 )
 
-// NetworkTo classifies the way to host:port, or to the path of a socket.
+// NetworkTo classifies an address, which is host:port or the path of a socket, as "unix socket", "loopback" or
+// "remote".
 func NetworkTo(addr string) string {
 	if strings.HasPrefix(addr, "/") {
 		return "unix socket"
@@ -28,14 +29,14 @@ func NetworkTo(addr string) string {
 // Remote reports whether an address may be on another machine.
 func Remote(addr string) bool { return NetworkTo(addr) == "remote" }
 
-// Trust adds the certificates of a PEM file to the system's.
+// Trust makes config trust the certificates in a PEM file in addition to the system's. Its errors name --ca-file.
 func Trust(config *tls.Config, file string) error {
 	pem, err := untrusted.ReadFile(file)
 	if err != nil {
 		return fmt.Errorf("--ca-file: %w", err)
 	}
 	roots, err := x509.SystemCertPool()
-	if err != nil { // the machine has no certificates of its own
+	if err != nil { // the machine has no system certificates
 		roots = x509.NewCertPool()
 	}
 	if !roots.AppendCertsFromPEM(pem) {

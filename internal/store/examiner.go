@@ -9,43 +9,43 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// Examiner is a Server that reports before a run the rights and commands that the run will lack there. It changes
-// only one of lockbench's own keys, which it deletes.
+// Examiner is a Server that reports, before a run, which rights and commands the run needs but the server refuses. For
+// this it changes only one key of lockbench's, which it deletes.
 type Examiner interface {
-	// Needs returns what lockbench itself needs there, apart from the locks.
+	// Needs returns the requirements of lockbench itself, without those of the strategies' locks.
 	Needs(Uses) []Need
-	// Missing returns what is missing there of these rights. It asks with keys and channels in the names of which
-	// {key} is prefix and key.
+	// Missing returns which of these rights the user lacks, and which commands the server lacks. It tries them on keys and
+	// channels. In the names of rights, {key} stands for key; prefix begins the name of every key of the run.
 	Missing(ctx context.Context, rights strategies.Rights, prefix, key string) (Missing, error)
 	// Grant returns the command with which an administrator gives the user these rights.
 	Grant(rules []string) string
-	// Symptoms returns further conditions that distort the figures of a run there, or endanger its locks.
+	// Symptoms returns other conditions on the servers that distort the figures of a run or endanger its locks.
 	Symptoms(ctx context.Context) []results.Symptom
 }
 
-// Uses are what a run does with the servers apart from the locks.
+// Uses describes what a run uses the servers for in addition to the locks.
 type Uses struct {
 	Baselines  bool
-	Generators bool // several meet there
-	Counter    bool // the locks protect a counter there
-	Fenced     bool // which checks fencing tokens
+	Generators bool // several generators coordinate through the server
+	Counter    bool // the locks protect a counter on the server
+	Fenced     bool // the counter checks fencing tokens
 	Faults     []workloads.Fault
 }
 
 // Need is a requirement of one part of a run.
 type Need struct {
-	By     string // the part, as the user knows it
+	By     string // the part, under the name that a user knows
 	Rights strategies.Rights
 	Costs  string // the figures that are unknown without the rights; "" if no run is possible without them
 }
 
-// Missing is what a server refuses.
+// Missing lists what a server refuses to a run.
 type Missing struct {
-	Rights   []string // that the user lacks, as rules of Grant
-	Commands []string // that the server does not have
+	Rights   []string // rights that the user lacks, in the form that Grant takes
+	Commands []string // commands that the server does not know
 }
 
-// Add adds what else is missing, each once.
+// Add adds the entries of more that m does not contain yet.
 func (m *Missing) Add(more Missing) {
 	m.Rights, m.Commands = union(m.Rights, more.Rights), union(m.Commands, more.Commands)
 }

@@ -8,12 +8,11 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// Faults injects faults outside of the clients: on the servers, and on the network to them.
+// Faults injects faults into the servers, and into the network between the clients and them.
 type Faults interface {
-	// Detour returns how an application instance, by its number, dials the store; nil means
-	// directly.
+	// Detour returns how the application instance with this number dials the store; nil means directly.
 	Detour(instance int) Through
-	// Prepare makes the preparations for a fault and checks that the fault is possible.
+	// Prepare checks that a fault is possible and prepares it, so that Action.Hit can inject it at once.
 	Prepare(ctx context.Context, fault workloads.Fault, where RunMarks) (Action, error)
 }
 
@@ -21,25 +20,25 @@ type Faults interface {
 // hit, such as subscribers.
 var ErrNoTarget = errors.New("the fault has no target")
 
-// RunMarks identifies what belongs to a run on the servers.
+// RunMarks identifies the keys, channels and connections that belong to a run.
 type RunMarks struct {
-	Mark string                // in every key and channel
-	Ours func(key string) bool // reports whether a key is the run's
-	Name string                // of its connections
+	Mark string                // a part of the name of every key and channel
+	Ours func(key string) bool // reports whether a key belongs to the run
+	Name string                // the name of the run's connections
 	TTL  time.Duration
 }
 
-// Action is a fault that is ready to be injected. Its functions also work with a context that
-// has ended, because a fault must be undone.
+// Action is a fault that is ready to be injected. Its functions also work with a context that has ended, because a run
+// that is cancelled must still undo its faults.
 type Action struct {
 	Hit    func(ctx context.Context) error
 	End    func(ctx context.Context) error // undoes the fault; nil if there is nothing to undo
 	Outage Outage
-	// Loses reports that a server loses confirmed writes, including counters.
+	// Loses is true if a server loses confirmed writes in this fault, including those of counters.
 	Loses bool
 }
 
-// Outage is how long no client can get a lock; during this time the servers may not answer.
+// Outage is the part of a fault during which no client can get a lock and the servers may not answer.
 type Outage int
 
 // The outages.

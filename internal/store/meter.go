@@ -9,17 +9,17 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// Meter counts what the connections of a session exchange with the servers: the clients', and
-// separately the requests of lockbench's own observation.
+// Meter counts the round trips and bytes between the connections of a session and the servers. It counts those of
+// lockbench's own observation separately.
 type Meter struct {
-	Observed netfault.Traffic // by our own observation
+	Observed netfault.Traffic // of lockbench's own observation
 
 	mu        sync.Mutex
-	commands  map[string]int64    // of our own observation; nil if a store does not count them
-	instances []*netfault.Traffic // one for each instance, including closed ones
+	commands  map[string]int64    // of lockbench's own observation; nil if a store does not count them
+	instances []*netfault.Traffic // one per instance, including closed ones
 }
 
-// Instance returns the traffic of one more instance.
+// Instance adds an instance, and returns the Traffic that will count its connections.
 func (m *Meter) Instance() *netfault.Traffic {
 	t := new(netfault.Traffic)
 	m.mu.Lock()
@@ -28,7 +28,7 @@ func (m *Meter) Instance() *netfault.Traffic {
 	return t
 }
 
-// Count counts a command of our own observation.
+// Count counts one command of lockbench's own observation.
 func (m *Meter) Count(command string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -38,7 +38,7 @@ func (m *Meter) Count(command string) {
 	m.commands[command]++
 }
 
-// Enter enters the counts so far into a reading.
+// Enter writes the counts so far into a reading.
 func (m *Meter) Enter(r *results.Reading) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -54,7 +54,8 @@ func (m *Meter) Enter(r *results.Reading) {
 	}
 }
 
-// Reading adds up the readings of servers that were taken since began, with the counts so far.
+// Reading adds up readings of the servers, which were taken one after the other or in parallel since began, and adds
+// the counts so far. Its time is the middle of that period.
 func (m *Meter) Reading(began time.Time, nodes []results.NodeReading) results.Reading {
 	sum := Sum(nodes)
 	if len(nodes) > 1 {
@@ -65,22 +66,22 @@ func (m *Meter) Reading(began time.Time, nodes []results.NodeReading) results.Re
 	return sum
 }
 
-// RestartCounters continues a server's counters over its restarts, at which it resets them, and
-// while it is down.
+// RestartCounters keeps a server's counters growing over its restarts, at which the server resets them, and keeps the
+// last values while it is down.
 type RestartCounters struct {
 	mu      sync.Mutex
 	process string           // ID of the current process
-	begun   int64            // processes after the first, of a server that was no replica
-	turned  int64            // changes of its role
+	begun   int64            // restarts; those of a replica do not count
+	turned  int64            // role changes
 	past    *results.Reading // sum over the earlier processes; nil for the first
 	last    *results.Reading // the last reading of the current process
 	down    bool
 }
 
-// replica is the role of a Redis that has its keys from another one.
+// replica is the role that Redis reports for a replica.
 const replica = "slave"
 
-// Enter adds a reading of a process.
+// Enter adds a reading of the server. process identifies the server process that it comes from.
 func (c *RestartCounters) Enter(process string, r results.Reading) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -94,21 +95,21 @@ func (c *RestartCounters) Enter(process string, r results.Reading) {
 	}
 	if c.last != nil && process != c.process {
 		past := c.total()
-		past.Clients, past.Memory = 0, 0 // values of a past instant
+		past.Clients, past.Memory = 0, 0 // these are current values, not sums
 		c.past = &past
 	}
 	c.process, c.last, c.down = process, &r, false
 }
 
-// Miss notes that the server does not answer.
+// Miss records that the server does not answer.
 func (c *RestartCounters) Miss() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.down = true
 }
 
-// Read returns the server's counts over all its processes at its last answer; false if it never
-// answered.
+// Read returns the server's counts, summed over all its processes, as of the last reading. It returns false if there
+// was no reading.
 func (c *RestartCounters) Read() (results.Reading, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -131,7 +132,7 @@ func (c *RestartCounters) total() results.Reading {
 	return sum
 }
 
-// Process returns the process of the last reading.
+// Process returns the ID of the process that the last reading came from.
 func (c *RestartCounters) Process() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -13,8 +13,8 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// IDPattern matches the ID of a session, for regular expressions: a letter and seven more hexadecimal digits, or
-// fifteen if several generators share it. A plain number, a word or a date is not one by chance.
+// IDPattern is a regular expression for the ID of a session: a letter from a to f and 7 more hexadecimal digits, or 15
+// more if several generators share the session. A plain number, a word or a date hardly ever has this form.
 const IDPattern = "[a-f][0-9a-f]{7}(?:[0-9a-f]{8})?"
 
 // NewRunID returns a run ID that is very likely unique.
@@ -24,8 +24,8 @@ func NewRunID() string {
 	return runID(random)
 }
 
-// SharedRunID returns the run ID of several generators, each of which contributed a random text. It is longer than
-// that of a lone run, so that one generator cannot search for a text that yields the ID of another run.
+// SharedRunID returns the run ID of several generators, each of which contributed a random text. It is longer than the
+// ID of a single generator, so that no generator can search for a text that yields the ID of another run.
 func SharedRunID(texts []string) string {
 	sum := sha256.Sum256([]byte(strings.Join(texts, "\n")))
 	return runID(sum[:8])
@@ -43,11 +43,11 @@ var wholeID = regexp.MustCompile("^" + IDPattern + "$")
 // lockKey matches the key of a lock, lockbench:{SESSION:RUN:NUMBER}.
 var lockKey = regexp.MustCompile(`lockbench:\{(` + IDPattern + `):(0|[1-9][0-9]{0,8}):(0|[1-9][0-9]{0,8})\}`)
 
-// KeyNames matches the names of the keys that a run of certain strategies makes. Lockbench never removes a key with
-// another name.
+// KeyNames matches the names of the keys that a run of certain strategies creates. Lockbench never removes a key that
+// has another name.
 type KeyNames struct{ around *regexp.Regexp }
 
-// NamesOf returns the names of the strategies' keys, and of the workload's counters.
+// NamesOf returns the KeyNames of these strategies, including the keys of the workload's counters.
 func NamesOf(infos ...strategies.Info) KeyNames {
 	patterns := []string{regexp.QuoteMeta("{key}:counter"), regexp.QuoteMeta("{key}:counter:floor")}
 	for _, info := range infos {
@@ -58,7 +58,7 @@ func NamesOf(infos ...strategies.Info) KeyNames {
 	return KeyNames{regexp.MustCompile("^(?:" + strings.Join(patterns, "|") + ")$")}
 }
 
-// namesOnRedis returns the names of all registered strategies, and others, that lock in Redis.
+// namesOnRedis returns the KeyNames of all strategies that lock in Redis, of the registered ones and of infos.
 func namesOnRedis(infos []strategies.Info) KeyNames {
 	infos = slices.Clone(infos)
 	for _, s := range strategies.All() {
@@ -67,12 +67,13 @@ func namesOnRedis(infos []strategies.Info) KeyNames {
 	return NamesOf(slices.DeleteFunc(infos, func(i strategies.Info) bool { return cmp.Or(i.Store, Redis) != Redis })...)
 }
 
-// Run returns the session and the number of the run that made a key; ours is false if its name is not one of ours.
+// Run returns the session and the number of the run that created a key. ours is false if lockbench does not create keys
+// with this name.
 func (n KeyNames) Run(key string) (session string, number int, ours bool) {
 	at := lockKey.FindStringSubmatchIndex(key)
 	if at == nil || !n.around.MatchString(key[:at[0]]+"{key}"+key[at[1]:]) {
 		return "", 0, false
 	}
-	number, _ = strconv.Atoi(key[at[4]:at[5]]) // it is a number
+	number, _ = strconv.Atoi(key[at[4]:at[5]]) // lockKey admits only digits
 	return key[at[2]:at[3]], number, true
 }

@@ -9,7 +9,8 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// A key is ours only with the full name of a strategy's key and with an ID that no other program makes.
+// A key belongs to lockbench only if its whole name is that of a strategy's key and contains an ID that no other
+// program generates.
 func TestKeysOfOurs(t *testing.T) {
 	names := NamesOf(strategies.Info{Keys: []string{"{key}", "queue:{key}", "{key}/*"}})
 	for _, key := range []string{
@@ -59,7 +60,7 @@ func TestRunIDs(t *testing.T) {
 	}
 }
 
-// A sweep knows the keys of strategies that are not registered, such as drivers, and no others.
+// A sweep recognises the keys of the unlisted strategies that it is given, such as drivers, and of no others.
 func TestASweepKnowsUnlistedKeys(t *testing.T) {
 	var removed []string
 	keys := Keys{

@@ -16,7 +16,7 @@ var registry struct {
 	byName map[string]Store
 }
 
-// Register adds a store under the name that strategies give in their Info. Call it in an init
+// Register adds a store under the name that strategies name in Info.Store. Call it in an init
 // function. It panics if the name is taken, as database/sql does.
 func Register(name string, s Store) {
 	registry.Lock()
@@ -30,7 +30,7 @@ func Register(name string, s Store) {
 	registry.byName[name] = s
 }
 
-// Lookup returns the store of this name; "" means Redis. The error wraps ErrConfig.
+// Lookup returns the store of this name; "" means Redis. If there is none, the error wraps ErrConfig.
 func Lookup(name string) (Store, error) {
 	if name == "" {
 		name = Redis
@@ -54,10 +54,10 @@ func Names() []string {
 	return slices.Sorted(maps.Keys(registry.byName))
 }
 
-// At returns the name of the store that an address belongs to, by its scheme; addresses of Redis
-// need none. If this program has no such store, the error lists the known schemes.
+// At returns the name of the store that an address belongs to, which its scheme determines. An address without a scheme
+// belongs to Redis. If no store of this program has the scheme, the error lists the known schemes.
 func At(address string) (string, error) {
-	first, _, _ := strings.Cut(address, ",") // the others may have a scheme, and this none
+	first, _, _ := strings.Cut(address, ",") // an address without a scheme may precede one with a scheme
 	scheme, _, isURL := strings.Cut(first, "://")
 	if !isURL {
 		return Redis, nil
@@ -73,8 +73,8 @@ func At(address string) (string, error) {
 		}
 		known = append(known, kind.Schemes()...)
 	}
-	if len(Names()) > 1 { // otherwise Redis reports which addresses it takes
-		return "", fmt.Errorf("no store has addresses that begin with %s:// (there are %s)", scheme,
+	if len(Names()) > 1 { // otherwise the store Redis reports which addresses it accepts
+		return "", fmt.Errorf("no store has addresses that begin with %s:// (known schemes: %s)", scheme,
 			strings.Join(known, ", "))
 	}
 	return Redis, nil
@@ -83,9 +83,9 @@ func At(address string) (string, error) {
 // Titled is a Store with an official name.
 type Titled interface{ Title() string }
 
-// Needer is a Store that knows which rights a user needs on its servers.
+// Needer is a Store that lists the rights a user needs on its servers.
 type Needer interface {
-	// Needs returns the commands that grant these rights, one per line. keys is the prefix of all
-	// names of lockbench.
+	// Needs returns the commands that grant these rights, one per line. keys is the prefix of all keys and channels of
+	// lockbench.
 	Needs(keys string) []string
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// What a server has counted stays counted when it begins anew, and what it holds does not.
+// After a restart of a server, its counters continue from their last values, and its current values start again.
 func TestRestartCounters(t *testing.T) {
 	var kept store.RestartCounters
 	if _, known := kept.Read(); known {
@@ -30,7 +30,7 @@ func TestRestartCounters(t *testing.T) {
 	}
 }
 
-// A reading shows each restart of a server that is no replica, and each promotion.
+// A reading counts each restart of a server that is not a replica, and each promotion.
 func TestRestartsAndPromotions(t *testing.T) {
 	type reading struct{ process, role, history string }
 	for _, test := range []struct {
@@ -58,7 +58,7 @@ func TestRestartsAndPromotions(t *testing.T) {
 	}
 }
 
-// A figure that one of several servers does not report is missing from their sum.
+// If one of several servers does not report a figure, the sum does not have it either.
 func TestSum(t *testing.T) {
 	one, cpu := int64(1), 2.0
 	nodes := []results.NodeReading{

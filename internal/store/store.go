@@ -14,30 +14,29 @@ import (
 )
 
 var (
-	// ErrUnreachable reports that no server could be reached or started, or that it stopped answering. A store's own
-	// errors wrap it.
+	// ErrUnreachable reports that no server could be reached or started, or that a server stopped answering. The errors of
+	// each store wrap it.
 	ErrUnreachable = errors.New("unreachable")
-	// ErrConfig reports that the request cannot work on this machine or with these servers.
+	// ErrConfig reports that the options cannot work on this machine or with these servers.
 	ErrConfig = errors.New("bad configuration")
 )
 
-// Options say where the servers of a run come from. Each store defines its own addresses and
-// topologies.
+// Options say which servers a run uses, and how lockbench starts or reaches them. Each store defines the form of its
+// addresses and topologies.
 type Options struct {
 	Address  string // "" or auto: lockbench starts a server
-	Topology string // to start, or to expect at the addresses
+	Topology string // the one to start, or the one expected at the addresses
 	CAFile   string // PEM; trusted for encrypted addresses
-	// CertFile and KeyFile are a client's certificate and its key, PEM, for a Redis that asks for them.
+	// CertFile and KeyFile are a client certificate and its key, both PEM, for a Redis that requires client certificates.
 	CertFile, KeyFile string
-	Password          string // of a user's Redis, for addresses without one
-	Image             string // of containers
+	Password          string // of a user's Redis; applies to addresses without a password
+	Image             string // for containers
 	Durability        Durability
 	// AllowFaults permits faults on servers that lockbench did not start.
 	AllowFaults bool
-	// Logf reports slow steps before there is a server, such as the pull of an image; nil means no
-	// reports.
+	// Logf reports slow steps of the start, such as the pull of an image; nil means no reports.
 	Logf func(format string, args ...any)
-	// Warn reports what a user should know although the run is as it should be; nil means no reports.
+	// Warn reports conditions that a user should know about and that do not stop the run; nil means no reports.
 	Warn func(warning string)
 }
 
@@ -50,15 +49,15 @@ func (o Options) Started() bool {
 	return strings.HasPrefix(o.Address, "image:") || strings.HasPrefix(o.Address, "process:")
 }
 
-// Durability is the amount of confirmed writes that a server started by lockbench may lose in a crash. "" means Redis
-// in memory, and other stores with their defaults.
+// Durability selects which confirmed writes a server started by lockbench may lose in a crash. "" means in memory for
+// Redis, and the default for other stores.
 type Durability string
 
 // The durabilities.
 const (
-	InMemory Durability = "memory"  // all: writes are not stored on disk, or not before the answer
+	InMemory Durability = "memory"  // all of them: no write is synced to disk before its reply
 	Usual    Durability = "default" // the store's default
-	Synced   Durability = "fsync"   // none: a write is on the disk before it is confirmed
+	Synced   Durability = "fsync"   // none: each write is synced to disk before its reply
 )
 
 // ParseDurability parses a durability; "" is valid.
@@ -70,27 +69,26 @@ func ParseDurability(s string) (Durability, error) {
 	return "", fmt.Errorf("it must be memory, default or fsync, not %q", s)
 }
 
-// Store is a kind of store: how its servers are found or started.
+// Store is one kind of store, such as Redis or etcd. It finds or starts servers of that kind.
 type Store interface {
 	// Schemes returns the URL schemes of its addresses.
 	Schemes() []string
-	// Validate returns all errors in the options that can be found without the servers, joined;
-	// each names its flag.
+	// Validate returns all errors in the options that can be detected without the servers, joined. Each names its flag.
 	Validate(Options) error
-	// Layout returns what the options request, as far as they specify it.
+	// Layout returns the servers that the options request, as far as the options specify them.
 	Layout(Options) Layout
-	// Open finds or starts the servers and waits until they are complete. runID marks what belongs
-	// to this run. The error wraps ErrUnreachable or ErrConfig.
+	// Open finds or starts the servers and waits until all of them are ready. runID marks everything that belongs to this
+	// run. The error wraps ErrUnreachable or ErrConfig.
 	Open(ctx context.Context, runID string, o Options) (Server, error)
 }
 
-// Layout describes how many servers there are, and how they work together.
+// Layout describes the number of servers and how they cooperate.
 type Layout interface {
-	// Unfit returns the reason why a strategy cannot run there; "" if it can.
+	// Unfit returns the reason why a strategy cannot run on these servers; "" if it can.
 	Unfit(strategies.Info) string
 	// Primaries is the number of servers that every instance connects to.
 	Primaries() int
-	// Impossible returns an error for every fault that is impossible or not permitted there.
+	// Impossible returns an error for every fault that these servers cannot have or that is not permitted.
 	Impossible([]workloads.Fault) []error
 }
 
@@ -98,47 +96,46 @@ type Layout interface {
 type Server interface {
 	Target
 	Layout
-	// Describe says what the server is and why it was chosen, without any secret.
+	// Describe returns what the servers are and why they were chosen. The description contains no secrets.
 	Describe() results.Redis
-	// RunIDs identify the servers' processes: each start has a new one.
+	// RunIDs returns one ID per server process. A restart changes the ID.
 	RunIDs() []string
-	// Limits reads the limits of the server with the lowest ones. It never changes them.
+	// Limits reads the limits of the server with the lowest ones. It never changes a setting.
 	Limits(ctx context.Context) (Limits, error)
-	// RoundTrips times commands, one after the other, on one connection. A store may give it that name. A time is nil
-	// if the server refuses the command.
+	// RoundTrips measures commands sent one after the other on one connection. A store may give that connection the name.
+	// A time is nil if the server refuses the command.
 	RoundTrips(ctx context.Context, name string) (RoundTrips, error)
 	// Faults returns an Injector for the faults of a workload. The caller closes it.
 	Faults([]workloads.Fault) Injector
-	// Settle waits until the servers are again as they were when they were opened.
+	// Settle waits until the servers are in the state again that they had after Open, such as after a fault.
 	Settle(ctx context.Context) error
-	// Close disconnects, and removes the servers that Open started. It works with a
-	// context that has ended.
+	// Close disconnects, and removes the servers that Open started. It also works with a context that has ended.
 	Close(ctx context.Context) error
 }
 
 // Limits are the limits of the server with the lowest ones.
 type Limits struct {
 	MaxClients int64 // connections; 0 if not known
-	Connected  int64 // connections now, including ours
+	Connected  int64 // connections now, including lockbench's
 }
 
-// Injector is the Faults of one run.
+// Injector injects the Faults of one run.
 type Injector interface {
 	Faults
 	Close()
 }
 
-// RoundTrips holds percentiles of the time of a command, in nanoseconds; nil if not known.
+// RoundTrips holds percentiles of command times, in nanoseconds; nil means not known.
 type RoundTrips struct {
 	PingP50, PingP99     *int64 // of the smallest command
 	ScriptP50, ScriptP99 *int64 // of the smallest script or write
 }
 
-// timings is the number of samples: enough for a median, and a negligible part of a run.
+// timings is the number of commands that TimeCommand sends: enough for a median, and a negligible part of a run.
 const timings = 300
 
-// TimeCommand sends a command repeatedly, one after the other, and returns percentiles of its
-// times in nanoseconds; nil if the server refuses it, see Protocol.Refused.
+// TimeCommand sends a command repeatedly, one after the other, and returns the median and the 99th percentile of its
+// times in nanoseconds. Both are nil if the server refuses the command, see Protocol.Refused.
 func TimeCommand(refused func(error) string, send func() error) (p50, p99 *int64, err error) {
 	times := make([]int64, 0, timings)
 	for range timings {

@@ -14,19 +14,19 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// Sweeper is a Server on which killed runs leave keys, and which can remove them. A run only reports that they are
-// there. Redis is one, and PostgreSQL, because of the tables of --work transaction. In the other stores the locks end
-// with their sessions or connections, and nothing is left to remove.
+// Sweeper is a Server on which killed runs leave keys, and which can remove them. Redis is one, and so is PostgreSQL,
+// because of the tables of --work transaction. In the other stores the locks end with their sessions or connections, so
+// nothing remains. A run only reports such keys: lockbench clean removes them.
 type Sweeper interface {
-	// Sweep does not touch what belongs to a live run, or to a run whose state is unknown.
+	// Sweep removes the keys of dead runs. It does not touch the keys of a live run, or of a run whose state is unknown.
 	Sweep(ctx context.Context, swept *Swept)
 }
 
-// SweepAt opens a user's server, removes what dead runs left there, and closes it. It also knows the keys of
-// strategies that are not registered.
+// SweepAt opens a user's server, removes the keys that dead runs left there, and closes it. unlisted names strategies
+// that are not registered, so that it recognises their keys too.
 func SweepAt(ctx context.Context, kind Store, o Options, unlisted []strategies.Info) (swept Swept, err error) {
 	swept.unlisted = unlisted
-	o.Warn, o.Logf = nil, nil // what is found is removed at once
+	o.Warn, o.Logf = nil, nil // it removes all leftovers now, so Open need not report them
 	opened, err := kind.Open(ctx, NewRunID(), o)
 	if err != nil {
 		return swept, err
@@ -37,17 +37,18 @@ func SweepAt(ctx context.Context, kind Store, o Options, unlisted []strategies.I
 	return swept, errors.Join(ctx.Err(), opened.Close(ctx))
 }
 
-// Swept is what dead runs left on a server, and a sweep removes.
+// Swept lists what dead runs left on a server.
 type Swept struct {
 	Found   int
 	Runs    []string // IDs of the dead runs
-	Skipped []string // what was not examined, or not removed, and why
-	Noun    string   // for what was found; "" means key
+	Skipped []string // what was not examined or not removed, with the reason
+	Noun    string   // the noun for what was found; "" means key
 
 	unlisted []strategies.Info
 }
 
-// Add counts what a dead run left. A run may have left keys on several nodes.
+// Add counts found keys of a dead run. Several calls can concern one run, because it may have left keys on several
+// nodes.
 func (s *Swept) Add(found int, run string) {
 	s.Found += found
 	if !slices.Contains(s.Runs, run) {
@@ -55,35 +56,36 @@ func (s *Swept) Add(found int, run string) {
 	}
 }
 
-// Count returns the amount that was found, such as "12 keys".
+// Count returns the number found with its noun, such as "12 keys".
 func (s Swept) Count() string { return words.Count(s.Found, cmp.Or(s.Noun, "key")) }
 
-// Tell warns of keys that dead runs left on a user's server at addr, which a run does not remove. Both functions may
-// be nil.
+// Tell warns of keys that dead runs left on a user's server at addr: a run does not remove them. Both functions may be
+// nil.
 func (s Swept) Tell(addr string, warn func(string), logf func(format string, args ...any)) {
 	if s.Found > 0 && warn != nil {
-		warn(fmt.Sprintf("killed runs (%s) left %s on %s: lockbench clean --redis URL removes what they left",
+		warn(fmt.Sprintf("killed runs (%s) left %s on %s: remove them with lockbench clean --redis URL",
 			strings.Join(s.Runs, ", "), s.Count(), addr))
 	}
 	for _, skipped := range s.Skipped {
 		if logf != nil {
-			logf("could not look for leftovers of killed runs: %s", skipped)
+			logf("could not search for leftovers of killed runs: %s", skipped)
 		}
 	}
 }
 
-// LookBudget limits the search for what dead runs left on a user's server before a run.
+// LookBudget limits the time that a run spends before its start to search a user's server for leftovers of dead runs.
 const LookBudget = time.Second
 
-// Keys are the keys on a server.
+// Keys gives access to the keys on a server, for a search for leftovers.
 type Keys struct {
 	Addr      string
 	Scan      func(ctx context.Context, visit func(key string)) error
-	Connected func(ctx context.Context) ([]string, error) // names of connections, lockbench:ID:
+	Connected func(ctx context.Context) ([]string, error) // names of connections; a run's begin with lockbench:ID:
 	Remove    func(ctx context.Context, keys []string) error
 }
 
-// Look adds to left what dead runs left: those without any connection. It does not take longer than twice LookBudget.
+// Look adds to left the keys of dead runs: a run is dead if no connection carries its name. It takes at most twice
+// LookBudget.
 func (k Keys) Look(ctx context.Context, left *Swept) {
 	ctx, cancel := context.WithTimeout(ctx, 2*LookBudget)
 	defer cancel()
@@ -112,7 +114,7 @@ func (k Keys) each(ctx, scanning context.Context, swept *Swept, do func(keys []s
 	}
 }
 
-// ofDead returns the keys of dead runs by run.
+// ofDead returns the keys of dead runs, grouped by run ID.
 func (k Keys) ofDead(ctx, scanning context.Context, names KeyNames) (map[string][]string, error) {
 	byRun := map[string][]string{}
 	err := k.Scan(scanning, func(key string) {
@@ -126,10 +128,10 @@ func (k Keys) ofDead(ctx, scanning context.Context, names KeyNames) (map[string]
 	if len(byRun) == 0 {
 		return nil, nil
 	}
-	// This must follow the scan: a run that begins in between has no keys in the result.
+	// List the connections after the scan: a run that begins between the two has no keys in the result.
 	connected, err := k.Connected(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("find out which runs are alive: %w", err)
+		return nil, fmt.Errorf("determine which runs are alive: %w", err)
 	}
 	for _, name := range connected {
 		if rest, ours := strings.CutPrefix(name, "lockbench:"); ours {

@@ -1,5 +1,5 @@
-// Package store defines the engine's view of the stores in which locks are kept: how it
-// connects to them, observes, cleans and disturbs them. Each subfolder is one store.
+// Package store defines how the engine connects to the stores in which locks are kept,
+// observes and cleans them, and injects faults. Each subfolder is one store.
 package store
 
 import (
@@ -11,14 +11,14 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// Target is the store that a run measures: one server or several.
+// Target is the store that a run measures, consisting of one server or several.
 type Target interface {
-	// Connect opens one application instance's own connections under that name, with filled pools
-	// of that size. detour wraps every Dialer; nil means none. The caller closes the Instance.
+	// Connect opens the connections of one application instance under this name, with filled pools of this size. detour
+	// wraps every Dialer; nil means none. The caller closes the Instance.
 	Connect(ctx context.Context, name string, pool int, detour Through) (Instance, error)
 	// Ping reports whether all servers answer.
 	Ping(ctx context.Context) error
-	// Local reports whether the servers are on this machine, so that the machine's CPU time includes theirs.
+	// Local reports whether the servers run on this machine, in which case its CPU time includes theirs.
 	Local() bool
 	Observer
 	Cleaner
@@ -29,15 +29,14 @@ type Target interface {
 type Observer interface {
 	// Read takes one reading of the servers' counters.
 	Read(ctx context.Context) (results.Reading, error)
-	// Subscriptions counts the channel subscriptions of all connections; nil if not known, or if
-	// the store has none.
+	// Subscriptions counts the channel subscriptions of all connections. It returns nil if the number is not known or the
+	// store has no subscriptions.
 	Subscriptions(ctx context.Context) *int64
 }
 
-// Cleaner finds and removes what a run left behind.
+// Cleaner finds and removes the leftovers of a run.
 type Cleaner interface {
-	// Leftovers names the keys and channels that contain mark, and the connections
-	// of that name.
+	// Leftovers lists the keys and channels whose names contain mark, and the connections with this name.
 	Leftovers(ctx context.Context, mark, name string) (results.Leftovers, error)
 	// Remove deletes keys.
 	Remove(ctx context.Context, keys []string) error
@@ -45,27 +44,27 @@ type Cleaner interface {
 
 // Protocol interprets the traffic of a store's servers.
 type Protocol interface {
-	// Commands returns the names of the commands in data written to a server, without those that
-	// open a connection. It returns none if the data begins inside a command.
+	// Commands returns the names of the commands in data written to a server, except those that open a connection. It
+	// returns none if the data begins in the middle of a command.
 	Commands(written []byte) []string
-	// Refused returns the code with which a server refuses a command at present, to everyone or
-	// to this user; "" for any other error.
+	// Refused returns the error code with which a server refuses a command, to all users for now or to this user; "" for
+	// any other error.
 	Refused(err error) string
-	// Unauthorised reports whether that code means a missing right.
+	// Unauthorised reports whether a code from Refused means that the user lacks a right.
 	Unauthorised(code string) bool
 }
 
-// Instance is one application instance's own connections. It is safe for concurrent use.
+// Instance is the connections of one application instance. It is safe for concurrent use.
 type Instance interface {
-	// Nodes returns the clients for strategies.Config, one for each server.
+	// Nodes returns the clients for strategies.Config, one per server.
 	Nodes() []any
-	// Pools returns how much commands have waited for connections so far.
+	// Pools returns how often and how long commands have waited for a pooled connection so far.
 	Pools() Pools
 	Close() error
 }
 
-// Without has empty methods for optional features. A store embeds it that has no subscriptions, does not read its
-// protocol, reports no limits and has no pools.
+// Without implements the optional methods of a Target and an Instance without effect. A store embeds it if it has no
+// subscriptions, does not parse its protocol, reports no limits and has no pools.
 type Without struct{}
 
 // Subscriptions returns nil.
@@ -80,7 +79,7 @@ func (Without) Limits(context.Context) (Limits, error) { return Limits{}, nil }
 // Pools returns zeros.
 func (Without) Pools() Pools { return Pools{} }
 
-// Pools describes how much commands have waited for connections of their pools.
+// Pools counts the commands that had to wait for a connection of a full pool.
 type Pools struct {
 	Waits    int64
 	WaitedNS int64
@@ -90,27 +89,28 @@ type Pools struct {
 // Dialer opens a connection to a store.
 type Dialer = func(ctx context.Context, network, addr string) (net.Conn, error)
 
-// Through wraps a Dialer. Its connections may count what they carry, or break or delay it on
-// purpose.
+// Through wraps a Dialer so that its connections count what they carry, or inject faults.
 type Through = func(Dialer) Dialer
 
-// Hub is the Target that has what the clients of a run share in addition to the locks: Redis. Its Instances are
-// Counting.
+// Hub is a Target that also holds the data that the clients of a run share in addition to the locks: Redis. Its
+// Instances are Counting.
 type Hub interface {
 	Target
-	// Connected lists the names of connections with this prefix, each once: they show which processes take part.
+	// Connected lists the names of the connections that begin with this prefix, each once. They show which processes take
+	// part in a run.
 	Connected(ctx context.Context, prefix string) ([]string, error)
 }
 
 // Counting is an Instance with counters.
 type Counting interface {
 	Instance
-	// Counter returns the counter of that name for the holder of a lease. Further keys of it begin with NAME and a
-	// colon. token is the lease's; fence selects how it is checked, with FenceOff not at all.
+	// Counter returns the counter of this name, as the holder of a lease uses it. Other keys of the counter begin with
+	// NAME and a colon. token is the fencing token of the lease. fence selects how the counter checks the token; FenceOff
+	// means that it does not.
 	Counter(name string, fence workloads.Fence, token int64) Counter
 }
 
-// Counter is a number that a lock's holders read and write back one higher.
+// Counter is a number on the store. Each holder of the lock reads it and writes back the next higher number.
 type Counter interface {
 	// Read returns ErrStale if the counter refuses the token.
 	Read(ctx context.Context) (int64, error)
@@ -118,5 +118,5 @@ type Counter interface {
 	Write(ctx context.Context, n int64) error
 }
 
-// ErrStale reports a token that is older than one the counter has seen.
+// ErrStale reports a fencing token that is older than one that the counter has already seen.
 var ErrStale = errors.New("the fencing token is stale")

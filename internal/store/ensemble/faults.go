@@ -1,6 +1,6 @@
-// Package ensemble has the common parts of the stores with one server or one ensemble, whose servers work as long as
-// most of them run, such as etcd and ZooKeeper. It checks their options, starts them together, and injects their
-// faults.
+// Package ensemble has the common parts of stores that run as one server or as one ensemble, which works as long as a
+// majority of its members runs, such as etcd and ZooKeeper. It checks their options, starts their members together, and
+// injects their faults.
 package ensemble
 
 import (
@@ -15,17 +15,17 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// Faults injects the faults of one run into one ensemble or single server, and the network to it; it is a
+// Faults injects the faults of one run into a single server or an ensemble, and into the network to it. It is a
 // store.Injector.
 type Faults struct {
 	Layout
 	*network.Network
 	Own []launch.Started
-	// Leader returns the present leader that is not away; nil if there is none.
+	// Leader returns the current leader unless it is one of away; nil if there is none.
 	Leader func(ctx context.Context, away []launch.Started) launch.Started
 }
 
-// Prepare makes the preparations for a fault, see store.Faults.
+// Prepare checks that a fault is possible and prepares it, see store.Faults.
 func (e Faults) Prepare(ctx context.Context, fault workloads.Fault, _ store.RunMarks) (action store.Action, err error) {
 	if err := e.impossible(fault); err != nil {
 		return action, fmt.Errorf("%s %w", fault.Name, err)
@@ -41,8 +41,8 @@ func (e Faults) Prepare(ctx context.Context, fault workloads.Fault, _ store.RunM
 	return action, nil
 }
 
-// onServers finds the members to hit: index 0 is the leader, and the other members follow. If most members remain,
-// Hit returns when they have a leader.
+// onServers prepares a fault of servers. It selects the members to hit: index 0 is the leader, and the other members
+// follow. If a majority remains, Hit returns only when the remaining members have a leader.
 func (e Faults) onServers(ctx context.Context, fault workloads.Fault) (store.Action, error) {
 	hit, err := e.targets(ctx, fault)
 	if err != nil {
@@ -74,7 +74,7 @@ func (e Faults) onServers(ctx context.Context, fault workloads.Fault) (store.Act
 	return action, nil
 }
 
-// targets returns the members to hit.
+// targets returns the members to hit. Index 0 of an ensemble is its leader.
 func (e Faults) targets(ctx context.Context, fault workloads.Fault) ([]launch.Started, error) {
 	places := e.Own
 	if len(places) > 1 {
@@ -88,7 +88,7 @@ func (e Faults) targets(ctx context.Context, fault workloads.Fault) ([]launch.St
 	return places[fault.Node : fault.Node+max(fault.N, 1)], nil
 }
 
-// leader waits for a leader that is not away.
+// leader waits for a leader that is not one of away.
 func (e Faults) leader(ctx context.Context, away []launch.Started) (launch.Started, error) {
 	ctx, cancel := context.WithTimeout(ctx, launch.StartTimeout)
 	defer cancel()

@@ -10,7 +10,8 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// Servers are a store's, with those that lockbench has started; none if they are the user's.
+// Servers is a single server or an ensemble, with the processes that lockbench has started. Own is empty if the servers
+// are the user's.
 type Servers struct {
 	Layout
 	store.Without
@@ -31,7 +32,7 @@ func (s *Servers) Close(ctx context.Context) error {
 	return launch.Each(ctx, s.Own, launch.Started.Close)
 }
 
-// Find describes a user's servers. Before that, it removes what dead runs left on this machine.
+// Find describes a user's servers. Before that, it removes leftovers of dead runs from this machine.
 func (s *Servers) Find(ctx context.Context, o store.Options, addresses ...string) {
 	launch.Sweep(ctx).Log(o.Logf)
 	s.About = results.Redis{Source: "address", Network: store.NetworkTo(addresses[0]), Why: "its address was given"}
@@ -40,7 +41,7 @@ func (s *Servers) Find(ctx context.Context, o store.Options, addresses ...string
 	}
 }
 
-// Start starts the servers as the options ask for, and describes them.
+// Start starts the servers that the options request, and describes them.
 func (s *Servers) Start(ctx context.Context, f launch.Fleet, o store.Options) error {
 	way, own, err := f.Start(ctx, launch.Request{Address: o.Address, Image: o.Image, Logf: o.Logf})
 	if err != nil {
@@ -56,7 +57,7 @@ func (s *Servers) Start(ctx context.Context, f launch.Fleet, o store.Options) er
 	return nil
 }
 
-// Settle waits until all servers that lockbench started are ready; a user's are asked once.
+// Settle waits until all servers that lockbench started are ready. It pings a user's servers once.
 func (s *Servers) Settle(
 	ctx context.Context, ping func(context.Context) error, ready func(context.Context, launch.Starting) error,
 ) error {

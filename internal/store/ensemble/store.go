@@ -12,38 +12,39 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// Store is a store of one server or one ensemble; it is a store.Store.
+// Store is a store that runs as one server or as one ensemble. It implements store.Store.
 type Store struct {
-	Name, Official string // under which it is registered, and its title
+	Name, Official string // the name that it is registered under, and its title
 	URLs           []string
-	Rights         []string // that a user of the server needs, see store.Needer
-	Most           int      // members of an ensemble that lockbench starts, an odd number; 1 means that there is none
-	ToAll          bool     // an instance connects to every member, not to one of them
-	// Refuses returns why this kind of store cannot have a fault, as text that follows its name; nil means none.
+	Rights         []string // the rights that a user of the server needs, see store.Needer
+	Most           int      // the largest ensemble that lockbench starts, an odd number; 1 means only a single server
+	ToAll          bool     // an instance connects to every member instead of one
+	// Refuses returns why this kind of store cannot have a fault, as text that follows the fault's name; nil means that it
+	// can have the fault. A nil Refuses permits all faults.
 	Refuses func(workloads.Fault) error
-	// Address returns what is wrong with the address and the --ca-file of a user's server.
+	// Address returns the errors in the address and the --ca-file of a user's server.
 	Address func(store.Options) error
 	New     func(Servers) Server
 }
 
-// Server is a store.Server, which Store.Open opens.
+// Server is a store.Server that Store.Open creates and begins.
 type Server interface {
 	store.Server
 	// Begin finds or starts the servers, connects to them, and describes them.
 	Begin(ctx context.Context, o store.Options) error
 }
 
-// Title returns the store's name.
+// Title returns the official name of the store.
 func (k Store) Title() string { return k.Official }
 
-// Schemes returns the schemes of its addresses.
+// Schemes returns the URL schemes of its addresses.
 func (k Store) Schemes() []string { return k.URLs }
 
 // Needs returns the rights that a user of the store needs.
 func (k Store) Needs(string) []string { return k.Rights }
 
-// Open finds or starts the servers. A run that was killed leaves no locks on a user's: they end with their sessions or
-// connections.
+// Open finds or starts the servers. It finds no locks of killed runs on a user's servers, because those locks end with
+// their sessions or connections.
 func (k Store) Open(ctx context.Context, runID string, o store.Options) (store.Server, error) {
 	if err := k.Validate(o); err != nil {
 		return nil, fmt.Errorf("%w: %w", store.ErrConfig, err)
@@ -63,7 +64,7 @@ func (k Store) Open(ctx context.Context, runID string, o store.Options) (store.S
 	return s, nil
 }
 
-// Validate returns every error of the options, see store.Store.
+// Validate returns every error in the options, see store.Store.
 func (k Store) Validate(o store.Options) error {
 	_, topology := k.Members(o.Topology)
 	problems := []error{topology}
@@ -77,7 +78,8 @@ func (k Store) Validate(o store.Options) error {
 	}
 	_, unknown := store.ParseDurability(string(o.Durability))
 	wrong(unknown != nil, "--durability: %w", unknown)
-	wrong(o.Address == "container" || o.Image != "", "%s is started as a process, not in a container", k.Official)
+	wrong(o.Address == "container" || o.Image != "",
+		"lockbench starts %s only as a process, not in a container", k.Official)
 	wrong(o.CAFile != "" && o.Started(), "--ca-file applies only to a server that lockbench does not start itself")
 	wrong(!o.Started() && o.Durability != "", "--durability applies only to a server that lockbench starts itself")
 	return errors.Join(problems...)
@@ -102,7 +104,7 @@ func (k Store) Members(topology string) (int, error) {
 	return 0, fmt.Errorf("--topology %s: the topology of %s must be %s", topology, k.Official, forms)
 }
 
-// Layout is what the options ask for; how many members a user's ensemble has is not known yet.
+// Layout returns the layout that the options request. The number of members of a user's ensemble is not known yet.
 func (k Store) Layout(o store.Options) store.Layout { return k.layout(o) }
 
 func (k Store) layout(o store.Options) Layout {
@@ -113,14 +115,14 @@ func (k Store) layout(o store.Options) Layout {
 	return Layout{k, n, o.Started()}
 }
 
-// Layout is the number of members, and whether lockbench started them. It implements store.Layout.
+// Layout is the number of members, and whether lockbench starts them. It implements store.Layout.
 type Layout struct {
 	Store   Store
 	Members int  // 0 if not known
 	Started bool // by lockbench
 }
 
-// Topology is the topology in the form of Store.Members.
+// Topology returns the topology in the form that Store.Members parses.
 func (l Layout) Topology() string {
 	if l.Members <= 1 {
 		return "single"
@@ -128,7 +130,7 @@ func (l Layout) Topology() string {
 	return l.Store.Name + ":" + strconv.Itoa(l.Members)
 }
 
-// Unfit returns the reason why a strategy cannot run there; "" if it can.
+// Unfit returns the reason why a strategy cannot run on this store; "" if it can.
 func (l Layout) Unfit(info strategies.Info) string {
 	switch {
 	case info.Nodes > 0 && info.Store != l.Store.Name:
@@ -140,7 +142,7 @@ func (l Layout) Unfit(info strategies.Info) string {
 	return ""
 }
 
-// Primaries is the number of servers that every instance connects to.
+// Primaries returns the number of servers that every instance connects to.
 func (l Layout) Primaries() int {
 	if l.Store.ToAll {
 		return max(l.Members, 1)
@@ -159,7 +161,7 @@ func (l Layout) Impossible(all []workloads.Fault) []error {
 	return wrong
 }
 
-// impossible returns why a fault is not possible, as text that follows its name; nil if it is.
+// impossible returns why a fault is not possible, as text that follows the fault's name; nil if it is possible.
 func (l Layout) impossible(f workloads.Fault) error {
 	if l.Store.Refuses != nil {
 		if err := l.Store.Refuses(f); err != nil {
@@ -176,13 +178,13 @@ func (l Layout) impossible(f workloads.Fault) error {
 	}
 	switch last := f.Node + max(f.N, 1) - 1; {
 	case !l.Started:
-		return fmt.Errorf("needs a server of %s that lockbench starts itself", l.Store.Official)
+		return fmt.Errorf("needs a %s that lockbench starts itself", l.Store.Official)
 	case f.Kind().Topology != "" && l.Members == 1:
 		return fmt.Errorf("needs several members: --topology %s:3", strings.ToLower(l.Store.Official))
 	case last >= l.Members:
 		return fmt.Errorf("hits member %d, but the last member is %d", last, l.Members-1)
 	case f.Name == workloads.Kill && f.Data == workloads.DataLose && l.Members > 1:
-		return errors.New("cannot restart a member without its data, which the other members rely on: use data=keep")
+		return errors.New("cannot restart a member without its data, because the other members need that data: use data=keep")
 	}
 	return nil
 }

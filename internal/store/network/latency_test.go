@@ -11,7 +11,7 @@ import (
 	"github.com/lockbench/lockbench/internal/testkit/drive"
 )
 
-// detour is a way through the proxies of faults, and what begins and ends all of them.
+// detour returns a dialer through the proxies of these faults, and functions that begin and end all of the faults.
 func detour(t *testing.T, texts ...string) (
 	dial func(context.Context, string, string) (net.Conn, error), hit, end func(t *testing.T),
 ) {
@@ -40,8 +40,8 @@ func detour(t *testing.T, texts ...string) (
 	return injector.Detour(0)(new(net.Dialer).DialContext), all(hits), all(ends)
 }
 
-// trip has one request after another go there and back while a fault of the network
-// lasts, until enough says so of the shortest and the longest, for 20 seconds at most.
+// trip sends requests to server one after the other while a network fault lasts, and returns the shortest and the
+// longest round trip. It stops when enough returns true for the two, and after 20 seconds at the latest.
 func trip(
 	t *testing.T, server, text string, enough func(shortest, longest time.Duration) bool,
 ) (shortest, longest time.Duration) {
@@ -74,8 +74,8 @@ func trip(
 	return shortest, longest
 }
 
-// Every trip takes the distance twice. With jitter, what is sent takes up to that much less than the delay, or more.
-// How long a busy machine takes on top of either has no bound: a short trip is waited for.
+// Every round trip takes twice the delay. With jitter, each direction may take up to the jitter less or more. A busy
+// machine can prolong any trip without bound, so the test keeps sending until a short trip has occurred.
 func TestJitterGoesBothWays(t *testing.T) {
 	t.Parallel()
 	const both, jitter = 2 * 100 * time.Millisecond, 2 * 90 * time.Millisecond
@@ -94,7 +94,8 @@ func TestJitterGoesBothWays(t *testing.T) {
 	}
 }
 
-// Trips do not wait for each other, whichever fault began first.
+// Delayed requests travel concurrently: 100 of them take about one delay, not 100. The order in which the faults begin
+// does not matter.
 func TestDistance(t *testing.T) {
 	t.Parallel()
 	const oneWay, trips = 20 * time.Millisecond, 100
@@ -115,8 +116,8 @@ func TestDistance(t *testing.T) {
 			begin := time.Now()
 			go func() {
 				for range trips {
-					_, _ = conn.Write([]byte("ping\r\n")) // the reader sees that it failed
-					time.Sleep(100 * time.Microsecond)    // so that they are not one piece
+					_, _ = conn.Write([]byte("ping\r\n")) // a failure shows in the reader
+					time.Sleep(100 * time.Microsecond)    // so that each is a segment
 				}
 			}()
 			if _, err := io.ReadFull(conn, make([]byte, trips*len("ping\r\n"))); err != nil {

@@ -17,7 +17,7 @@ import (
 // echo sends back what it reads.
 func echo(conn net.Conn) { _, _ = io.Copy(conn, conn) }
 
-// Whatever delays them, bytes arrive once and in order.
+// Whatever fault delays them, bytes arrive exactly once and in order.
 func TestNothingIsLostOrReordered(t *testing.T) {
 	t.Parallel()
 	const size = 1 << 20
@@ -33,7 +33,7 @@ func TestNothingIsLostOrReordered(t *testing.T) {
 		for rest := sent; len(rest) > 0; {
 			piece := rest[:min(len(rest), 1+rand.IntN(8<<10))]
 			if _, err := conn.Write(piece); err != nil {
-				return // the reader sees it
+				return // the failure shows in the reader
 			}
 			rest = rest[len(piece):]
 		}
@@ -61,8 +61,8 @@ func TestNothingIsLostOrReordered(t *testing.T) {
 	}
 }
 
-// What was sent in a partition arrives after it, also if its sender has hung up: a lock may be taken for a client
-// that has given up.
+// Data sent during a partition arrives after it, even if its sender has closed the connection: the server may then
+// grant a lock to a client that has given up.
 func TestAPartitionDelaysTheLastWordsToo(t *testing.T) {
 	t.Parallel()
 	heard := make(chan string, 1)
@@ -90,7 +90,7 @@ func TestAPartitionDelaysTheLastWordsToo(t *testing.T) {
 	}
 }
 
-// A reset breaks connections at once, also idle ones, and new ones.
+// A reset breaks existing connections at once, including idle ones, and new ones.
 func TestReset(t *testing.T) {
 	t.Parallel()
 	dial, hit, end := detour(t, "reset")
@@ -114,7 +114,7 @@ func TestReset(t *testing.T) {
 		t.Errorf("an idle connection: %v", err)
 	}
 	fresh, err := dial(t.Context(), "tcp", addr)
-	if err == nil { // else the reset came before the dialler had noticed that it was connected
+	if err == nil { // otherwise the reset came before the dialler saw the connection
 		defer fresh.Close()
 		_, err = fresh.Read(make([]byte, 1))
 	}
@@ -129,7 +129,7 @@ func TestReset(t *testing.T) {
 	}
 }
 
-// A rate bounds what goes either way, and one that no computer reaches is none.
+// A rate limits both directions. A rate that no computer reaches has no effect.
 func TestBandwidth(t *testing.T) {
 	t.Parallel()
 	const size = 20_000
@@ -156,7 +156,7 @@ func TestBandwidth(t *testing.T) {
 	}
 }
 
-// Close ends what faults or peers hold up: both ends see that their connection is over.
+// Close ends connections that a fault or a peer blocks: both ends see the end of their connection.
 func TestCloseEndsWhatIsHeldUp(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"half-open", "partition", "latency:delay=1h", "bandwidth:rate=1", "reset"} {
@@ -185,7 +185,7 @@ func TestCloseEndsWhatIsHeldUp(t *testing.T) {
 			if err := action.Hit(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			full := make(chan struct{}) // until there is no room for more
+			full := make(chan struct{}) // writes until all buffers are full
 			go func() {
 				defer close(full)
 				for {

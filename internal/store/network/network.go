@@ -1,5 +1,5 @@
-// Package network injects faults between application instances and the servers of any store:
-// latency, low bandwidth, resets, partitions.
+// Package network injects faults between application instances and the servers of any store: latency, low bandwidth,
+// resets and partitions.
 package network
 
 import (
@@ -15,8 +15,8 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// Network is a set of proxies, one for each application instance and address, with faults on them. nil means direct
-// connections.
+// Network is a set of proxies, one per application instance and server address, that inject faults. A nil Network means
+// direct connections.
 type Network struct {
 	proxies netfault.Proxies
 
@@ -25,13 +25,13 @@ type Network struct {
 	active []*workloads.Fault
 }
 
-// route identifies the proxy of an instance and an address.
+// route identifies a proxy by its application instance and server address.
 type route struct {
 	instance int
 	addr     string
 }
 
-// on reports whether a fault hits a route: it hits the first instances, or all.
+// on reports whether a fault hits a route. A fault hits the first f.Instances instances, or all if that is 0.
 func (r route) on(f *workloads.Fault) bool { return f.Instances == 0 || r.instance < f.Instances }
 
 // New prepares for the network faults of a workload; it returns nil if there are none. The
@@ -43,7 +43,7 @@ func New(all []workloads.Fault) *Network {
 	return &Network{routes: map[route]*netfault.Proxy{}}
 }
 
-// Detour leads an instance's connections through its proxies; nil means direct connections.
+// Detour returns a wrapper that leads an instance's connections through its proxies; nil means direct connections.
 func (n *Network) Detour(instance int) store.Through {
 	if n == nil {
 		return nil
@@ -63,7 +63,7 @@ func (n *Network) Detour(instance int) store.Through {
 	}
 }
 
-// proxy returns a route's proxy; the first call starts it.
+// proxy returns a route's proxy, which the first call starts.
 func (n *Network) proxy(r route) (*netfault.Proxy, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -74,7 +74,7 @@ func (n *Network) proxy(r route) (*netfault.Proxy, error) {
 			return new(net.Dialer).DialContext(ctx, "tcp", r.addr)
 		})
 		if err != nil {
-			return nil, fmt.Errorf("start a proxy before %s: %w", r.addr, err)
+			return nil, fmt.Errorf("start a proxy for %s: %w", r.addr, err)
 		}
 		proxy.Set(n.condition(r))
 		n.routes[r] = proxy
@@ -94,7 +94,7 @@ func (n *Network) Prepare(f workloads.Fault) (store.Action, error) {
 			outage = store.Throughout
 		}
 	default:
-		return store.Action{}, fmt.Errorf("there is no fault %s of the network", f.Name)
+		return store.Action{}, fmt.Errorf("%s is not a network fault", f.Name)
 	}
 	return store.Action{
 		Outage: outage,
@@ -111,8 +111,8 @@ func (n *Network) Prepare(f workloads.Fault) (store.Action, error) {
 	}, nil
 }
 
-// halfOpen makes all existing connections silent on both sides, as after a device on the way
-// lost their state. At the end it closes them. New connections work.
+// halfOpen makes all existing connections silent in both directions, as if a device between the two ends had lost their
+// state. New connections work. The end of the fault closes the silent ones.
 func (n *Network) halfOpen(f *workloads.Fault) store.Action {
 	var ends []func()
 	return store.Action{
@@ -135,7 +135,7 @@ func (n *Network) halfOpen(f *workloads.Fault) store.Action {
 	}
 }
 
-// change changes the active faults, and the condition of all proxies with them.
+// change updates the list of active faults with do, and then the condition of every proxy.
 func (n *Network) change(do func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -145,7 +145,7 @@ func (n *Network) change(do func()) {
 	}
 }
 
-// condition returns what the active faults together do to a route. The caller holds mu.
+// condition returns the combined effect of the active faults on a route. The caller holds mu.
 func (n *Network) condition(r route) (c netfault.Condition) {
 	const perMillisecond = 1e6 // a Rate is in KB/s
 	for _, f := range n.active {

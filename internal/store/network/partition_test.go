@@ -11,14 +11,14 @@ import (
 	"github.com/lockbench/lockbench/internal/testkit/drive"
 )
 
-// A client that times out in a partition closes its connection, and no longer reads what was sent to it. That must
-// not prolong the partition for the other clients.
+// A client that times out in a partition closes its connection and does not read the data that was sent to it. That
+// data must not prolong the partition for the other clients.
 func TestAPartitionEndsAlthoughSomebodyHasHungUp(t *testing.T) {
 	t.Parallel()
 	subscribed := make(chan net.Conn, 2)
 	server := drive.Serve(t, func(conn net.Conn) {
 		subscribed <- conn
-		_, _ = io.Copy(io.Discard, conn) // until the other side has hung up
+		_, _ = io.Copy(io.Discard, conn) // until the client closes the connection
 	})
 	dial, hit, end := detour(t, "partition")
 	subscribe := func() (conn, publisher net.Conn) {
@@ -32,7 +32,7 @@ func TestAPartitionEndsAlthoughSomebodyHasHungUp(t *testing.T) {
 	patient, second := subscribe()
 	defer patient.Close()
 	hit(t)
-	for i := range 20 { // each a piece of its own
+	for i := range 20 { // each in its own segment
 		for _, publisher := range []net.Conn{first, second} {
 			if _, err := fmt.Fprintf(publisher, "number %d\r\n", i); err != nil {
 				t.Fatal(err)
@@ -52,7 +52,7 @@ func TestAPartitionEndsAlthoughSomebodyHasHungUp(t *testing.T) {
 	}
 	began := time.Now()
 	end(t)
-	if took := time.Since(began); took > 4*time.Second { // independent of a reader
+	if took := time.Since(began); took > 4*time.Second { // the end does not wait for a reader
 		t.Errorf("it took %v to end", took)
 	}
 	if err := patient.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {

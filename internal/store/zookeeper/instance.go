@@ -13,13 +13,13 @@ import (
 	"github.com/lockbench/lockbench/strategies/gozk"
 )
 
-// observe opens a connection of our own observation.
+// observe opens a connection for lockbench's own observation.
 func (s *Server) observe(ctx context.Context, network, addr string) (net.Conn, error) {
 	return s.Meter.Observed.Through(dialer)(ctx, network, addr)
 }
 
-// opened returns the open connections of the instances of a name: ZooKeeper cannot say which client a connection
-// belongs to.
+// opened returns the open connections of all instances with this name. The server keeps them itself, because ZooKeeper
+// cannot report which client a connection belongs to.
 func (s *Server) opened(name string) *netfault.Conns {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -29,7 +29,7 @@ func (s *Server) opened(name string) *netfault.Conns {
 	return s.open[name]
 }
 
-// instance is how one application instance's lock connects.
+// instance holds the dialer with which the lock of one application instance connects.
 type instance struct {
 	store.Without
 	node gozk.Node
@@ -51,7 +51,7 @@ func (i instance) Nodes() []any { return []any{i.node} }
 // Close does nothing: a lock closes its session.
 func (instance) Close() error { return nil }
 
-// RoundTrips times reads of a node that it makes, and then writes of it, one after the other in the session that
+// RoundTrips creates a node and measures reads of it, and then writes to it, one after the other in the session that
 // observes.
 func (s *Server) RoundTrips(ctx context.Context, _ string) (times store.RoundTrips, err error) {
 	err = s.watching.scratch(ctx, s.RunID, func(session *gozk.Session, path string) (err error) {
@@ -72,8 +72,8 @@ func (s *Server) RoundTrips(ctx context.Context, _ string) (times store.RoundTri
 	return times, nil
 }
 
-// Refused returns the code of a refusal; "" for any other error. A server without a quorum sends no code:
-// it closes the connection.
+// Refused returns the error code of a refusal; "" for any other error. A server without a quorum sends no code: it
+// closes the connection.
 func (*Server) Refused(err error) string { return refusal(err) }
 
 func refusal(err error) string {
@@ -88,5 +88,5 @@ func refusal(err error) string {
 	return ""
 }
 
-// Unauthorised reports whether that code means a missing right.
+// Unauthorised reports whether a code from Refused means that the user lacks a right.
 func (*Server) Unauthorised(code string) bool { return code != "" }

@@ -19,11 +19,11 @@ import (
 const (
 	// linkTimeout is the timeout of the session that observes.
 	linkTimeout = 4 * time.Second
-	// reach limits the time to reach a server.
+	// reach limits the time to open the first session.
 	reach = 5 * time.Second
 )
 
-// link is a session of lockbench's own. It is replaced when it has ended.
+// link is the session of lockbench's own observation. If the session has ended, the next use opens a new one.
 type link struct {
 	node gozk.Node
 
@@ -45,7 +45,8 @@ func (k *link) live(ctx context.Context) (*gozk.Session, error) {
 	return session, err
 }
 
-// scratch makes a node of the run's, and deletes it after do. It ends with the session, also if lockbench is killed.
+// scratch creates a node for this run, and deletes it after do. The node is ephemeral, so it ends with the session even
+// if lockbench is killed.
 func (k *link) scratch(ctx context.Context, runID string, do func(s *gozk.Session, path string) error) error {
 	session, err := k.live(ctx)
 	if err != nil {
@@ -53,12 +54,12 @@ func (k *link) scratch(ctx context.Context, runID string, do func(s *gozk.Sessio
 	}
 	path, err := session.Create(ctx, k.node.Path("lockbench:{"+runID+":0:0}"), nil, zk.FlagEphemeral|zk.FlagSequence)
 	if err != nil {
-		return fmt.Errorf("make a node below %s/: %w", k.node.Root, err)
+		return fmt.Errorf("create a node below %s/: %w", k.node.Root, err)
 	}
 	return errors.Join(do(session, path), session.Delete(context.WithoutCancel(ctx), path))
 }
 
-// do asks until there is an answer, in another session if need be.
+// do repeats a request until there is a definite reply, in a new session if the last one has ended.
 func (k *link) do(ctx context.Context, ask func(*gozk.Session) error) error {
 	for {
 		session, err := k.live(ctx)
@@ -129,8 +130,8 @@ func (k *link) scan(ctx context.Context, visit func(key string)) error {
 	return err
 }
 
-// Leftovers returns the keys that contain mark, and the nodes below them as KEY/NODE, and this process's
-// connections of that name.
+// Leftovers returns the keys that contain mark, the nodes below them as KEY/NODE, and this process's connections with
+// this name.
 func (s *Server) Leftovers(ctx context.Context, mark, name string) (results.Leftovers, error) {
 	var left results.Leftovers
 	err := s.watching.scan(ctx, func(key string) {
@@ -152,12 +153,12 @@ func (s *Server) Leftovers(ctx context.Context, mark, name string) (results.Left
 		}
 	}
 	if err != nil {
-		return left, fmt.Errorf("%w: look for keys: %w", ErrUnreachable, err)
+		return left, fmt.Errorf("%w: search for leftover keys: %w", ErrUnreachable, err)
 	}
 	return left, nil
 }
 
-// Remove deletes keys with everything below them, so also what Leftovers lists as KEY/NODE.
+// Remove deletes keys with everything below them. It also accepts the KEY/NODE entries that Leftovers lists.
 func (s *Server) Remove(ctx context.Context, keys []string) error {
 	for _, key := range keys {
 		if err := s.watching.remove(ctx, s.node.Path(key)); err != nil {

@@ -19,14 +19,14 @@ import (
 var shared = drive.Share(Store())
 
 func TestMain(m *testing.M) {
-	strategies.RegisterStrategy(lock.Strategy()) // a sweep knows what its keys are called
+	strategies.RegisterStrategy(lock.Strategy()) // so that a sweep recognises its keys
 	shared.Main(m)
 }
 
 // common is the shared server.
 func common(t *testing.T) *Server { return shared.Get(t).(*Server) }
 
-// open opens what the options name and closes it when the test ends.
+// open opens the servers that the options describe, and closes them when the test ends.
 func open(t *testing.T, o store.Options) *Server { return drive.Open(t, Store(), o).(*Server) }
 
 func opened(ctx context.Context, runID string, o store.Options) (*Server, error) {
@@ -37,7 +37,7 @@ func opened(ctx context.Context, runID string, o store.Options) (*Server, error)
 	return s.(*Server), nil
 }
 
-// connect opens a user's own session, which ends with the test.
+// connect opens a session as a user would, which ends with the test.
 func connect(t *testing.T, node gozk.Node) *gozk.Session {
 	t.Helper()
 	session, err := node.Connect(t.Context(), 10*time.Second)
@@ -48,7 +48,7 @@ func connect(t *testing.T, node gozk.Node) *gozk.Session {
 	return session
 }
 
-// fails expects an error of that kind, which says something and no password.
+// fails expects an error of this kind whose text contains said and no password.
 func fails(t *testing.T, err, kind error, said string) {
 	t.Helper()
 	if !errors.Is(err, kind) || !strings.Contains(err.Error(), said) {
@@ -69,7 +69,7 @@ func variant(t *testing.T) strategies.Variant {
 	return v
 }
 
-// run drives the lock until it was acquired fifty times, after the fault if there is one.
+// run acquires the lock fifty times, after the fault if change sets one.
 func run(t *testing.T, s *Server, change func(*workloads.Spec)) *results.Run {
 	t.Helper()
 	w := drive.Workload(50)

@@ -32,7 +32,7 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// What a server has counted stays counted when it begins anew.
+// After a restart of a server, its counters continue from their last values.
 func TestCountersAfterARestart(t *testing.T) {
 	var c counters
 	for _, now := range []int64{5, 7, 7, 2, 3} {

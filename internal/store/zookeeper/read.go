@@ -15,15 +15,15 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// counters continue the counters of a server over its restarts, at which they are reset.
+// counters keeps the counters of a server growing over its restarts, at which the server resets them.
 type counters struct {
 	store.RestartCounters
 	mu               sync.Mutex
 	starts, received int64
 }
 
-// Read asks all servers for their counters at the same time and adds them up. A server that is down has its last
-// counts.
+// Read requests the counters of all servers at the same time and adds them up. A server that is down counts with its
+// last values.
 func (s *Server) Read(ctx context.Context) (results.Reading, error) {
 	began := time.Now()
 	all, err := s.looks(ctx)
@@ -40,10 +40,11 @@ func (s *Server) Read(ctx context.Context) (results.Reading, error) {
 	return s.Meter.Reading(began, nodes), nil
 }
 
-// packets is the name of the figure that a server counts: requests, heartbeats and commands such as srvr.
+// packets is the name under which a reading counts the packets that a server received: requests, heartbeats and
+// commands such as srvr.
 const packets = "packet"
 
-// enter enters the counts of a server and returns the sums. Without an answer the last counts stay.
+// enter adds the counts of a server and returns the sums. If the server did not answer, the last counts stay.
 func (c *counters) enter(now status) results.Reading {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -55,14 +56,14 @@ func (c *counters) enter(now status) results.Reading {
 		c.Enter(fmt.Sprint(c.starts), results.Reading{Commands: map[string]int64{packets: now.received}})
 	}
 	r, _ := c.RestartCounters.Read()
-	r.Clients = max(0, now.connections-1) // one is the one that asks
+	r.Clients = max(0, now.connections-1) // one is the connection of this request
 	return r
 }
 
 // dialer opens connections.
 var dialer store.Dialer = new(net.Dialer).DialContext
 
-// ask sends one of ZooKeeper's four-letter words on its own connection.
+// ask sends one of ZooKeeper's four-letter words on a new connection, and returns the reply.
 func ask(ctx context.Context, dial store.Dialer, addr, word string) (string, error) {
 	const limit, longest = 2 * time.Second, 4 << 20
 	ctx, cancel := context.WithTimeout(ctx, limit)
@@ -81,25 +82,25 @@ func ask(ctx context.Context, dial store.Dialer, addr, word string) (string, err
 	if err != nil && ctx.Err() != nil {
 		err = ctx.Err()
 	}
-	if len(answer) > 0 { // a server may close the connection before it has read the whole line
+	if len(answer) > 0 { // a server may close the connection before it has read the whole request
 		err = nil
 	}
 	return string(answer), err
 }
 
-// status is what a server reports about itself.
+// status is a server's reply to srvr.
 type status struct {
-	version, mode         string // standalone, leader, follower, observer; unknown if it does not allow to ask
+	version, mode         string // standalone, leader, follower, observer; unknown if it does not permit srvr
 	connections, received int64
 }
 
-// look asks a server for its version and role, and counts the request as a packet of lockbench's own observation.
+// look requests a server's status, and counts the request as a packet of lockbench's own observation.
 func (s *Server) look(ctx context.Context, addr string) (status, error) {
 	s.Meter.Count(packets)
 	return look(ctx, s.observe, addr)
 }
 
-// look asks a server for its version and role. The error reports that the server does not serve requests.
+// look requests a server's status. The error reports that the server does not serve requests.
 func look(ctx context.Context, dial store.Dialer, addr string) (status, error) {
 	answer, err := ask(ctx, dial, addr, "srvr")
 	switch {
@@ -121,7 +122,7 @@ func look(ctx context.Context, dial store.Dialer, addr string) (status, error) {
 	return s, nil
 }
 
-// fields parses lines of a name and a value, as in the answers to srvr, mntr and conf.
+// fields parses lines of a name and a value, as in the replies to srvr, mntr and conf.
 func fields(answer string) map[string]string {
 	all := map[string]string{}
 	for line := range strings.Lines(answer) {
@@ -132,7 +133,7 @@ func fields(answer string) map[string]string {
 	return all
 }
 
-// number parses a number; 0 for anything else.
+// number parses an integer; it returns 0 for anything else.
 func number(text string) int64 {
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 	lock "github.com/lockbench/lockbench/strategies/zookeeper"
 )
 
-// An ensemble says what its members are, and without a quorum that there is none.
+// An ensemble reports the roles of its members, and that it has no quorum when a majority is down.
 func TestEnsemble(t *testing.T) {
 	t.Parallel()
 	s := open(t, store.Options{Topology: "zookeeper:3"})
@@ -70,7 +70,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// leaky is a lock that forgets a place in the queue, and does not close its session.
+// leaky is a lock that leaves one queue node behind per Acquire, and does not close its session.
 type leaky struct{ strategies.Locker }
 
 func (l leaky) Acquire(ctx context.Context, key string) (strategies.Lease, error) {
@@ -82,7 +82,7 @@ func (l leaky) Acquire(ctx context.Context, key string) (strategies.Lease, error
 
 func (leaky) Close() error { return nil }
 
-// What a lock leaves is found and removed.
+// A run finds and removes the keys and connections that a faulty lock leaves.
 func TestLeftovers(t *testing.T) {
 	t.Parallel()
 	s := common(t)

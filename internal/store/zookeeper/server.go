@@ -22,7 +22,7 @@ import (
 // Server is the ZooKeeper of a session, a store.Server.
 type Server struct {
 	ensemble.Servers
-	node     gozk.Node  // its connections are not counted
+	node     gozk.Node  // connections opened through it are not counted
 	counters []counters // by server
 	watching *link
 
@@ -47,8 +47,8 @@ func (s *Server) Begin(ctx context.Context, o store.Options) error {
 	return s.watch(ctx)
 }
 
-// looks asks all servers what they are. Those that serve come with a mode; err reports that they are too few for
-// locks.
+// looks requests the status of all servers. A server that serves requests has a mode. err reports that too few servers
+// serve requests for locks to work.
 func (s *Server) looks(ctx context.Context) (all []status, err error) {
 	all, problems := make([]status, len(s.node.Servers)), make([]error, len(s.node.Servers))
 	var asking sync.WaitGroup
@@ -66,14 +66,14 @@ func (s *Server) looks(ctx context.Context) (all []status, err error) {
 			serving++
 		}
 	}
-	// A user's member that serves is in contact with a majority.
+	// A member that serves requests is in contact with a majority, so one such member of a user's ensemble is enough.
 	if serving <= len(s.Own)/2 {
 		err = fmt.Errorf("%w: %w", ErrUnreachable, errors.Join(problems...))
 	}
 	return all, err
 }
 
-// recognise asks the servers what they are, and describes them.
+// recognise determines the kind and the members of the servers, and describes them.
 func (s *Server) recognise(ctx context.Context) error {
 	all, err := s.looks(ctx)
 	if err != nil {
@@ -88,7 +88,7 @@ func (s *Server) recognise(ctx context.Context) error {
 	if alone < 0 {
 		s.About.Mode = "ensemble"
 		for _, addr := range s.node.Servers { // the address may omit some members
-			answer, _ := ask(ctx, s.observe, addr, "mntr") // not every server allows to ask
+			answer, _ := ask(ctx, s.observe, addr, "mntr") // not every server permits mntr
 			s.Members = max(s.Members, int(number(fields(answer)["zk_quorum_size"])))
 		}
 		s.About.Nodes = slices.Clip(s.node.Servers)
@@ -103,7 +103,7 @@ func (s *Server) recognise(ctx context.Context) error {
 	return nil
 }
 
-// watch opens the session that observes, and makes sure that the user may make nodes.
+// watch opens the session that observes, and verifies that the user may create nodes.
 func (s *Server) watch(ctx context.Context) error {
 	within, cancel := context.WithTimeout(ctx, reach)
 	defer cancel()
@@ -116,10 +116,10 @@ func (s *Server) watch(ctx context.Context) error {
 	case errors.Is(err, zk.ErrNoNode):
 		return fmt.Errorf("%w: %w: create it, or give the address without it", store.ErrConfig, err)
 	case refusal(err) != "":
-		return fmt.Errorf("%w: %w: user or password is wrong, or this user lacks the right: "+
-			"give it in the address or in %s", store.ErrConfig, err, authEnv)
+		return fmt.Errorf("%w: %w: user or password is wrong, or the user may not create nodes: "+
+			"give user:password in the address or in %s", store.ErrConfig, err, authEnv)
 	}
-	if _, why := s.looks(ctx); why != nil { // the servers answered just before
+	if _, why := s.looks(ctx); why != nil { // the servers were serving a moment ago
 		err = errors.Join(err, why)
 	}
 	return fmt.Errorf("%w: %w", ErrUnreachable, err)
@@ -134,19 +134,19 @@ func (s *Server) RunIDs() []string {
 	return ids
 }
 
-// Ping reports whether enough servers serve for locks.
+// Ping returns an error if too few servers serve requests for locks to work.
 func (s *Server) Ping(ctx context.Context) error {
 	_, err := s.looks(ctx)
 	return err
 }
 
-// Settle waits until all servers that lockbench started serve, or enough of a user's.
+// Settle waits until all servers that lockbench started serve requests, or enough of a user's.
 func (s *Server) Settle(ctx context.Context) error {
 	if err := s.Servers.Settle(ctx, s.Ping, ready); err != nil {
 		return err
 	}
 	if _, err := s.watching.children(ctx, cmp.Or(s.node.Root, "/")); err != nil {
-		return fmt.Errorf("%w: look at the root: %w", ErrUnreachable, err)
+		return fmt.Errorf("%w: list the nodes below the root: %w", ErrUnreachable, err)
 	}
 	return nil
 }
@@ -164,7 +164,7 @@ func (s *Server) Faults(all []workloads.Fault) store.Injector {
 	return ensemble.Faults{Layout: s.Layout, Network: network.New(all), Own: s.Own, Leader: s.leader}
 }
 
-// leader returns the leader that is not away; nil without one.
+// leader returns the leader unless it is one of away; nil if there is none.
 func (s *Server) leader(ctx context.Context, away []launch.Started) launch.Started {
 	for _, o := range s.Own {
 		if slices.Contains(away, o) {

@@ -43,7 +43,7 @@ func TestServerInMemory(t *testing.T) {
 	}
 }
 
-// says is a server that answers to each connection with one line.
+// says returns the address of a server that sends this answer to the first line of each connection.
 func says(t *testing.T, answer string) (addr string) {
 	t.Helper()
 	return "zk://" + drive.Serve(t, func(conn net.Conn) {
@@ -75,7 +75,7 @@ func TestErrorsOfOpen(t *testing.T) {
 		"another store":        {"redis://:secret@127.0.0.1:1", "", store.ErrConfig, "zk://"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // they wait
+			t.Parallel() // each waits for its timeout
 			ctx, cancel := context.WithTimeout(t.Context(), drive.Bound)
 			defer cancel()
 			_, err := opened(ctx, "test", store.Options{Address: c.address, Topology: c.topology})
@@ -87,7 +87,7 @@ func TestErrorsOfOpen(t *testing.T) {
 	}
 }
 
-// A user who may not make nodes reads so; the user who may comes from the address or the environment.
+// The error reports that a user may not create nodes. The address or the environment names the user.
 func TestUser(t *testing.T) {
 	addr := common(t).Describe().Address
 	const root = "/guarded"
@@ -95,7 +95,7 @@ func TestUser(t *testing.T) {
 	if _, err := session.Create(t.Context(), root, nil, zk.FlagPersistent); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { // after those of the servers below
+	t.Cleanup(func() { // runs after the clean-ups of the servers below
 		if err := session.Delete(context.Background(), root); err != nil {
 			t.Error(err)
 		}
@@ -110,7 +110,7 @@ func TestUser(t *testing.T) {
 	open(t, store.Options{Address: "zk://" + addr + root})
 }
 
-// A start that fails says what the server said, or what to install, and leaves nothing.
+// The error of a failed start quotes the server's log or names the package to install, and the start leaves no files.
 func TestFailedStart(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	before := jars

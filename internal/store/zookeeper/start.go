@@ -13,7 +13,7 @@ import (
 	"github.com/lockbench/lockbench/internal/store"
 )
 
-// jars are the jars that zkEnv.sh of Debian's package names, and one for the log.
+// jars are the jars that zkEnv.sh of Debian's package names, and a jar for the log.
 var jars = []string{"/usr/share/java/zookeeper.jar", "/usr/share/java/slf4j-simple.jar"}
 
 // installed returns the Java that runs ZooKeeper on this machine.
@@ -49,7 +49,7 @@ func (s *Server) start(ctx context.Context, o store.Options) (err error) {
 	return err
 }
 
-// arguments returns Java's. It writes only to the server's own directory.
+// arguments returns the arguments of java. They make it write only to the server's directory.
 func arguments(dir string, durability store.Durability) []string {
 	sync := "yes"
 	if durability == store.InMemory {
@@ -62,9 +62,9 @@ func arguments(dir string, durability store.Durability) []string {
 	}
 }
 
-// settings are the settings that all servers share. A tick of 100 ms, instead of the usual 2 s, allows session
-// timeouts from 200 ms on, which are at most one tick late. Members may be out of contact with
-// their leader for 2 s.
+// settings are common to all servers. A tick of 100 ms, instead of the default 2 s, allows session timeouts from 200 ms
+// on; a session expires at most one tick late. A member may be out of contact with its leader for syncLimit × 100 ms =
+// 2 s.
 const settings = `tickTime=100
 initLimit=100
 syncLimit=20
@@ -75,13 +75,13 @@ admin.enableServer=false
 4lw.commands.whitelist=mntr,srvr,ruok,stat,isro,dump,cons,conf
 `
 
-// writeFiles replaces the data of server number place, which must not run, by its configuration files. The logger
-// writes warnings and errors only.
+// writeFiles deletes the data of server number place, which must not run, and writes its configuration files. The
+// logger prints only warnings and errors.
 func writeFiles(p *launch.Process, place int, ports [][]int) error {
 	data := filepath.Join(p.Dir(), "data")
 	config := settings + fmt.Sprintf("dataDir=%s\nclientPort=%d\n", data, ports[place][0])
 	for i, of := range ports {
-		if len(ports) > 1 { // those for quorum and election
+		if len(ports) > 1 { // ports for the quorum and for elections
 			config += fmt.Sprintf("server.%d=127.0.0.1:%d:%d\n", i+1, of[1], of[2])
 		}
 	}
@@ -96,7 +96,7 @@ func writeFiles(p *launch.Process, place int, ports [][]int) error {
 	return err
 }
 
-// ready waits until the server serves clients; in an ensemble this needs a leader.
+// ready waits until the server serves clients, for which an ensemble needs a leader.
 func ready(ctx context.Context, p launch.Starting) error {
 	lastWords := func(log string) string {
 		last := "the server printed nothing"

@@ -1,5 +1,5 @@
-// Package zookeeper is the store ZooKeeper: a server or an ensemble that lockbench starts, or the
-// user's servers, whose tree it leaves as it was.
+// Package zookeeper is the store ZooKeeper: a server or an ensemble that lockbench starts, or the user's servers. A run
+// leaves no node of its own in the user's tree.
 package zookeeper
 
 import (
@@ -21,7 +21,7 @@ import (
 // name is the name of the store.
 const name = "zookeeper"
 
-// Store returns the store ZooKeeper. At most seven members can be started, because every further member slows writes:
+// Store returns the store ZooKeeper. Lockbench starts at most seven members, because every further member slows writes:
 // a larger quorum must confirm each of them.
 func Store() ensemble.Store {
 	return ensemble.Store{
@@ -29,7 +29,7 @@ func Store() ensemble.Store {
 		Rights: []string{
 			"to create, delete, read and write nodes below the root, or below PATH of zk://host:port/PATH " +
 				"(setAcl PATH auth:bench:cdrw)",
-			"and a quorum of its members: a lock is a write that they agree on",
+			"and a quorum of its members, because every lock is a write that a quorum must confirm",
 		},
 		Address: func(o store.Options) (encrypted error) {
 			if o.CAFile != "" {
@@ -49,15 +49,15 @@ func init() { store.Register(name, Store()) }
 // ErrUnreachable reports that no ZooKeeper could be reached or started.
 var ErrUnreachable = fmt.Errorf("ZooKeeper %w", store.ErrUnreachable)
 
-// errAddress never repeats the given text: if the text cannot be parsed, any part of it may be a
-// password.
+// errAddress never repeats the given text: if the text cannot be parsed, any part of it may be a password.
 var errAddress = errors.New("the address of a ZooKeeper must be auto, process or " +
 	"zk://[user:password@]host:port[,host:port…][/chroot]; percent-encode special characters of a password")
 
-// authEnv holds user:password of the digest scheme; ps does not show it.
+// authEnv names the environment variable for user:password of the digest scheme. Unlike an argument, ps does not show
+// it.
 const authEnv = "LOCKBENCH_ZK_AUTH"
 
-// parseAddress parses a user's address: servers, user and root node.
+// parseAddress parses a user's address into servers, user and root node.
 func parseAddress(address string) (gozk.Node, error) {
 	rest, ok := strings.CutPrefix(address, "zk://")
 	node := gozk.Node{Auth: os.Getenv(authEnv)}
@@ -83,7 +83,7 @@ func parseAddress(address string) (gozk.Node, error) {
 	return node, nil
 }
 
-// hostPort adds ZooKeeper's default port.
+// hostPort adds ZooKeeper's default port to an address without one.
 func hostPort(host string) (server string, valid bool) {
 	const usual = ":2181"
 	name, port, err := net.SplitHostPort(host)

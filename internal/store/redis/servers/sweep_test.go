@@ -125,7 +125,7 @@ func TestOpenTellsOfKeys(t *testing.T) {
 	v.kill()
 	var warnings []string
 	poll.Until(t, "the leftovers are reported", func() bool { warnings = said(); return len(warnings) > 0 })
-	want := "killed runs (deadbeef) left 3 keys on " + p.Addr() + ": lockbench clean --redis URL removes what they left"
+	want := "killed runs (deadbeef) left 3 keys on " + p.Addr() + ": remove them with lockbench clean --redis URL"
 	if !slices.Equal(warnings, []string{want}) {
 		t.Errorf("it says %q, want %q", warnings, want)
 	}
