@@ -64,7 +64,7 @@ func TestWaysIn(t *testing.T) {
 		{
 			"no certificate", "",
 			[]string{"-u", encrypted, "--ca-file", cert, "--redis-password-file", password},
-			command.ExitUnreachable, "next: the server asks for a client's certificate",
+			command.ExitUnreachable, "next: the server requires a client certificate",
 		},
 		{
 			"no key", "",

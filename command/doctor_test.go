@@ -187,8 +187,8 @@ func TestACommandThatOnlyCostsAFigureIsNoted(t *testing.T) {
 	i := slices.IndexFunc(found.Symptoms, func(s results.Symptom) bool { return s.Name == "figures" })
 	if i < 0 || code != command.ExitOK || found.Symptoms[i].State != results.Note ||
 		!slices.Equal(found.Symptoms[i].Says, []string{
-			"without CONFIG GET I/O threads, durability and, before Redis 7, the limit of connections are not known",
-			"without DEL keys that a run leaves are not deleted",
+			"without CONFIG GET I/O threads, durability and, before Redis 7, the connection limit are not known",
+			"without DEL leftover keys are not deleted",
 		}) {
 		t.Errorf("doctor ended with %d: %+v", code, found.Symptoms)
 	}

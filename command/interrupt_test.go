@@ -336,7 +336,7 @@ func TestRefusedFromTheStart(t *testing.T) {
 			"no password",
 			[][]any{{"CONFIG", "SET", "requirepass", "secret"}},
 			"", "spin", command.ExitConfig,
-			[]string{"NOAUTH", "next: the server asks for a password"},
+			[]string{"NOAUTH", "next: the server requires a password"},
 		},
 		{
 			"wrong password", nil, "me:nonsense@", "spin", command.ExitConfig,
@@ -409,7 +409,7 @@ func TestRefusedInTheMiddle(t *testing.T) {
 			"read-only", "spin",
 			[]any{"REPLICAOF", "127.0.0.1", "1"},
 			"", command.ExitInvalid,
-			[]string{"READONLY", "next: this is a replica, or became one"},
+			[]string{"READONLY", "next: the server is a replica, or has become one"},
 		},
 		{
 			"no channels", "pubsub",

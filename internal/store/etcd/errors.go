@@ -15,32 +15,32 @@ import (
 
 const (
 	noRight = "the user lacks a right: it needs to read and write the keys that begin with lockbench"
-	aUser   = "give user and password as etcd://USER:PASSWORD@host:port, or in LOCKBENCH_ETCD_USER and " +
+	aUser   = "give the user and the password as etcd://USER:PASSWORD@host:port, or in LOCKBENCH_ETCD_USER and " +
 		"LOCKBENCH_ETCD_PASSWORD"
-	noTLS = "perhaps it speaks no TLS at that port: give the address with etcd:// instead of etcds://"
+	noTLS = "if it uses no TLS on that port, give the address with etcd:// instead of etcds://"
 )
 
-// causes are errors by a part of their text. Those with a code are refusals: of this user, or of everyone at present.
+// causes maps parts of error texts to advice. An error with a code is a refusal, of this user or of all users for now.
 var causes = []struct {
 	said, code   string
 	unauthorised bool
 	next         string // advice
 }{
 	{rpctypes.ErrPermissionDenied.Error(), "PermissionDenied", true, noRight},
-	{rpctypes.ErrUserEmpty.Error(), "UserEmpty", true, "etcd asks for a user: " + aUser},
+	{rpctypes.ErrUserEmpty.Error(), "UserEmpty", true, "etcd requires a user: " + aUser},
 	{rpctypes.ErrAuthFailed.Error(), "AuthFailed", true, "user or password is wrong: " + aUser},
 	{rpctypes.ErrInvalidAuthToken.Error(), "InvalidAuthToken", true, aUser},
-	{rpctypes.ErrNoSpace.Error(), "NoSpace", false, "etcd takes no writes: compact, defragment, disarm the alarm"},
-	{rpctypes.ErrNoLeader.Error(), "NoLeader", false, "it has no leader: most of its members are missing"},
+	{rpctypes.ErrNoSpace.Error(), "NoSpace", false, "etcd accepts no writes: compact, defragment and disarm the alarm"},
+	{rpctypes.ErrNoLeader.Error(), "NoLeader", false, "it has no leader: a majority of its members is not available"},
 	{rpctypes.ErrTooManyRequests.Error(), "TooManyRequests", false, "it is overloaded"},
 	{rpctypes.ErrCorrupt.Error(), "Corrupt", false, "its data is damaged"},
-	{said: "authentication is not enabled", next: "etcd has no users: give the address without one"},
-	{said: "unknown authority", next: "have the server's certificate trusted with --ca-file FILE.pem"},
+	{said: "authentication is not enabled", next: "etcd has no users: give the address without a user"},
+	{said: "unknown authority", next: "give the authority's certificate with --ca-file FILE.pem"},
 	{said: "does not look like a TLS handshake", next: noTLS},
 	{said: "EOF", next: noTLS},
 	{said: "connection reset", next: noTLS},
-	{said: "deadline exceeded", next: "it does not answer: perhaps it has no leader, because most of its members " +
-		"are missing, or only one side speaks TLS: then give the address with etcds:// instead of etcd://, or the " +
+	{said: "deadline exceeded", next: "it does not answer. Either it has no leader, because a majority of its members is " +
+		"not available, or only one side uses TLS: then give the address with etcds:// instead of etcd://, or the " +
 		"other way round"},
 }
 
@@ -54,7 +54,7 @@ func (s *Server) Refused(err error) string {
 	return ""
 }
 
-// Unauthorised reports whether that code means a missing right.
+// Unauthorised reports whether a code from Refused means that the user lacks a right.
 func (s *Server) Unauthorised(code string) bool {
 	for _, c := range causes {
 		if code != "" && c.code == code {
@@ -64,7 +64,7 @@ func (s *Server) Unauthorised(code string) bool {
 	return false
 }
 
-// because returns an error with the reason why etcd could not be used, and with advice.
+// because wraps an error with the address of etcd and with advice.
 func (s *Server) because(ctx context.Context, err error) error {
 	switch {
 	case errors.Is(ctx.Err(), context.Canceled):
@@ -84,8 +84,8 @@ func (s *Server) because(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: etcd at %s: %w", sentinel, strings.Join(s.to.endpoints, ","), err)
 }
 
-// knock checks whether a server listens at one of the addresses, and with TLS its certificate. A client of etcd would
-// retry without an explanation.
+// knock checks that a server listens at one of the addresses and, with TLS, that its certificate is valid. An etcd
+// client would only retry and not report the cause.
 func (s *Server) knock(ctx context.Context) error {
 	dial := new(net.Dialer).DialContext
 	if s.to.tls != nil {

@@ -22,7 +22,8 @@ import (
 	"github.com/lockbench/lockbench/internal/testkit/poll"
 )
 
-// refusedWith opens an unusable server, in time, and expects an error with the reason. It returns the error.
+// refusedWith tries to open an unusable server, within drive.Bound, and expects an error with this text. It returns the
+// error.
 func refusedWith(t *testing.T, o store.Options, want string) error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), drive.Bound)
@@ -40,7 +41,7 @@ func refusedWith(t *testing.T, o store.Options, want string) error {
 	return err
 }
 
-// Without most of its members an etcd answers nothing, whichever member is asked first, and lets no user log in.
+// Without a majority of its members, etcd answers no request, whichever member gets it first, and no user can log in.
 func TestNoLeader(t *testing.T) {
 	etcd := opened(t, store.Options{Topology: "etcd:3"})
 	most := etcd.Own[1:]
@@ -55,7 +56,8 @@ func TestNoLeader(t *testing.T) {
 	}
 }
 
-// A user may lack rights. One that may only see the keys that begin with lockbench finds what is left among them.
+// The error reports a missing right. For a user that may read only the keys that begin with lockbench, Leftovers
+// searches those.
 func TestUsers(t *testing.T) {
 	theirs := opened(t, store.Options{})
 	outside := theirs.client
@@ -77,12 +79,12 @@ func TestUsers(t *testing.T) {
 	refuses := func(user, want string) {
 		t.Helper()
 		err := refusedWith(t, store.Options{Address: "etcd://" + user + at}, want)
-		if errors.Is(err, store.ErrUnreachable) { // it has answered
+		if errors.Is(err, store.ErrUnreachable) { // etcd has answered
 			t.Errorf("%v counts as unreachable", err)
 		}
 	}
 	must(outside.AuthEnable(t.Context()))
-	refuses("", "asks for a user")
+	refuses("", "requires a user")
 	refuses("root:secretwrong@", "user or password is wrong")
 	refuses("poor:secret@", "the user lacks a right")
 	t.Setenv("LOCKBENCH_ETCD_USER", "few")
@@ -108,10 +110,10 @@ func TestNoSpace(t *testing.T) {
 			break
 		}
 	}
-	_ = refusedWith(t, store.Options{Address: "etcd://" + theirs.to.endpoints[0]}, "etcd takes no writes")
+	_ = refusedWith(t, store.Options{Address: "etcd://" + theirs.to.endpoints[0]}, "etcd accepts no writes")
 }
 
-// secured returns the address of a way with TLS to an etcd, and its certificate.
+// secured returns the address of a TLS proxy for an etcd, and the file of its certificate.
 func secured(t *testing.T, etcd string) (addr, cert string) {
 	t.Helper()
 	server := httptest.NewTLSServer(nil)

@@ -1,5 +1,5 @@
-// Package etcd is the store etcd: one member or three that lockbench starts, or a user's own, which it leaves as it
-// was.
+// Package etcd is the store etcd: one member or three that lockbench starts, or a user's etcd, on which a run leaves
+// nothing.
 package etcd
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/lockbench/lockbench/internal/store/ensemble"
 )
 
-// Name is the store's name in strategies.
+// Name is the name of the store in strategies.
 const Name = "etcd"
 
 func init() { store.Register(Name, Store()) }
@@ -26,7 +26,7 @@ func Store() ensemble.Store {
 		Name: Name, Official: "etcd", URLs: []string{"etcd", "etcds"}, Most: 3, ToAll: true,
 		Rights: []string{
 			"etcdctl role grant-permission bench readwrite --prefix=true lockbench",
-			"and a majority of its members: a lock is a write that they agree on",
+			"and a majority of its members, because every lock is a write that a majority must confirm",
 		},
 		Address: func(o store.Options) error {
 			_, err := parseAddress(o)
@@ -36,14 +36,14 @@ func Store() ensemble.Store {
 	}
 }
 
-// errAddress never repeats the given text: a part of it may be a password.
+// errAddress never repeats the given text, because a part of it may be a password.
 var (
 	errAddress = errors.New("the address of etcd must be auto, process, or " +
 		"etcd[s]://[user:password@]host:port[,host:port...]; percent-encode special characters of a password")
 	errCAFile = errors.New("--ca-file is for etcds:// addresses")
 )
 
-// address is where an etcd is, with the user's name and password.
+// address is the addresses of an etcd, with the name and the password of the user.
 type address struct {
 	endpoints      []string // host:port
 	user, password string
@@ -80,7 +80,7 @@ func parseAddress(o store.Options) (to address, err error) {
 	return to, store.Trust(to.tls, o.CAFile)
 }
 
-// Begin finds or starts the etcd that the options name, see ensemble.Server.
+// Begin finds or starts the etcd that the options describe, see ensemble.Server.
 func (s *Server) Begin(ctx context.Context, o store.Options) (err error) {
 	if s.Started {
 		err = s.start(ctx, o)

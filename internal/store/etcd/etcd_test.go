@@ -17,13 +17,13 @@ var shared = drive.Share(Store())
 
 func TestMain(m *testing.M) { shared.Main(m) }
 
-// common is the shared etcd. What looks at all that is there does not run in parallel.
+// common is the shared etcd. A test that examines all of its contents must not run in parallel.
 func common(t *testing.T) *Server { return shared.Get(t).(*Server) }
 
 // opened opens the store, and closes it when the test ends.
 func opened(t *testing.T, o store.Options) *Server { return drive.Open(t, Store(), o).(*Server) }
 
-// A user's etcd is described, timed, and has afterwards what it had before.
+// A user's etcd is described and measured, and has the same contents afterwards as before.
 func TestAUsersEtcd(t *testing.T) {
 	theirs := common(t)
 	had := everything(t, theirs)
@@ -48,7 +48,7 @@ func TestAUsersEtcd(t *testing.T) {
 	}
 }
 
-// everything is all that an etcd has: keys and leases.
+// everything returns all keys and leases of an etcd.
 func everything(t *testing.T, s *Server) []string {
 	t.Helper()
 	left, err := s.Leftovers(t.Context(), "", "")

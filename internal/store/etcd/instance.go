@@ -9,14 +9,14 @@ import (
 	"github.com/lockbench/lockbench/internal/store"
 )
 
-// instance is one application instance's client.
+// instance is the client of one application instance.
 type instance struct {
 	store.Without
 	client *clientv3.Client
 }
 
-// Connect opens an instance's client: one connection to each member, which all callers share. The size of the pool has
-// no effect.
+// Connect opens the client of an instance, which has one connection to each member. All callers share these
+// connections, so the size of the pool has no effect.
 func (s *Server) Connect(ctx context.Context, _ string, _ int, detour store.Through) (store.Instance, error) {
 	client, err := clientv3.New(s.to.config(s.Meter.Instance(), detour))
 	if err != nil {
@@ -36,7 +36,8 @@ func (i *instance) Nodes() []any { return []any{i.client} }
 // Close closes the connections.
 func (i *instance) Close() error { return closed(i.client) }
 
-// RoundTrips times a linearizable read of a missing key, and a write, one after the other, as the observer.
+// RoundTrips measures a linearizable read of a missing key, and a write, one after the other, with the observer's
+// client.
 func (s *Server) RoundTrips(ctx context.Context, _ string) (times store.RoundTrips, err error) {
 	times.PingP50, times.PingP99, err = store.TimeCommand(s.Refused, func() error {
 		_, err := s.client.Get(ctx, nobody, clientv3.WithKeysOnly())
@@ -52,7 +53,7 @@ func (s *Server) RoundTrips(ctx context.Context, _ string) (times store.RoundTri
 	return times, err
 }
 
-// scratch lets do write a key of lockbench's own. Its lease deletes the key, also if lockbench is killed.
+// scratch lets do write a key of lockbench's. The key has a lease, so it disappears even if lockbench is killed.
 func (s *Server) scratch(ctx context.Context, do func(put func() error) error) error {
 	const ttl = 60 // seconds
 	granted, err := s.client.Grant(ctx, ttl)

@@ -20,8 +20,9 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// Read reads the counters of all members and adds them up. A member that does not answer has its last counts. etcd's
-// byte counters are left out: they omit the frames of messages, so they are not comparable.
+// Read reads the counters of all members and adds them up. A member that does not answer counts with its last values.
+// Read omits etcd's byte counters: they do not include the frames of messages, so they are not comparable with other
+// stores.
 func (s *Server) Read(ctx context.Context) (results.Reading, error) {
 	began := time.Now()
 	problems := make([]error, len(s.members))
@@ -30,7 +31,7 @@ func (s *Server) Read(ctx context.Context) (results.Reading, error) {
 		all.Go(func() { problems[i] = s.metrics(ctx, endpoint, &s.members[i].counters) })
 	}
 	all.Wait()
-	if !slices.Contains(problems, nil) { // counters may be unavailable on a live etcd
+	if !slices.Contains(problems, nil) { // a live etcd may not serve its counters
 		if err := s.Ping(ctx); err != nil {
 			return results.Reading{}, err
 		}
@@ -46,7 +47,7 @@ func (s *Server) Read(ctx context.Context) (results.Reading, error) {
 	return s.Meter.Reading(began, nodes), nil
 }
 
-// metrics reads the counters of a member's process over HTTP, which the connections' counters do not include.
+// metrics reads the counters of a member's process over HTTP. The Meter does not count this request.
 func (s *Server) metrics(ctx context.Context, endpoint string, counters *store.RestartCounters) error {
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()
@@ -85,7 +86,7 @@ func (s *Server) metrics(ctx context.Context, endpoint string, counters *store.R
 		case name == "process_start_time_seconds":
 			process = fmt.Sprintf("%.2f", value)
 		case value > 0 && (kind == "unary") == (name == "grpc_server_handled_total"):
-			got.Commands[method] += int64(value) // of a stream each message that it receives, because that is a request
+			got.Commands[method] += int64(value) // each message received on a stream is a request
 		}
 	}
 	if err := lines.Err(); err != nil {
@@ -95,13 +96,13 @@ func (s *Server) metrics(ctx context.Context, endpoint string, counters *store.R
 	return nil
 }
 
-// metric matches the lines that are used, out of thousands: name, method, type, value.
+// metric matches the few lines that are used, with name, method, type and value.
 var metric = regexp.MustCompile(`^(process_cpu_seconds_total|process_resident_memory_bytes|` +
 	`process_start_time_seconds|grpc_server_handled_total|grpc_server_msg_received_total)` +
 	`(?:\{.*grpc_method="(\w+)".*grpc_type="(\w+)"\})? (\S+)$`)
 
-// Leftovers returns the keys that contain mark. On an etcd that lockbench started it also returns the leases: sessions
-// that were not ended. A lock has no connections of its own, since it uses its instance's client.
+// Leftovers returns the keys that contain mark. On an etcd that lockbench started it also returns the leases, which are
+// sessions that were not ended. A lock has no separate connections, because it uses the client of its instance.
 func (s *Server) Leftovers(ctx context.Context, mark, _ string) (left results.Leftovers, err error) {
 	err = s.scan(ctx, func(key string) {
 		if strings.Contains(key, mark) {
@@ -123,7 +124,7 @@ func (s *Server) Leftovers(ctx context.Context, mark, _ string) (left results.Le
 	return left, nil
 }
 
-// Remove deletes what Leftovers has found.
+// Remove deletes the keys and leases that Leftovers returned.
 func (s *Server) Remove(ctx context.Context, keys []string) error {
 	for _, key := range keys {
 		var lease clientv3.LeaseID
@@ -141,18 +142,18 @@ func (s *Server) Remove(ctx context.Context, keys []string) error {
 }
 
 const (
-	// aLease is the name of a lease among the leftovers.
+	// aLease is the format in which a lease appears among the leftovers.
 	aLease = "the lease %x"
 	// page is the number of keys per request.
 	page = 1000
-	// ours is the prefix of all keys of lockbench, unless a lock puts a prefix before it.
+	// ours is the prefix of all keys of lockbench, except those to which a lock adds a prefix.
 	ours = "lockbench"
 )
 
-// scan visits all keys: etcd can only search by prefix. For a user without the right to all keys it visits those with
-// our prefix.
+// scan visits all keys, because etcd can search only by prefix. For a user without the right to all keys it visits
+// those that begin with ours.
 func (s *Server) scan(ctx context.Context, visit func(key string)) error {
-	err := s.scanRange(ctx, "\x00", "\x00", visit) // all
+	err := s.scanRange(ctx, "\x00", "\x00", visit) // all keys
 	if s.Unauthorised(s.Refused(err)) {
 		err = s.scanRange(ctx, ours, clientv3.GetPrefixRangeEnd(ours), visit)
 	}

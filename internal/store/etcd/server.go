@@ -26,9 +26,9 @@ import (
 
 const (
 	dialTimeout = 5 * time.Second
-	openTimeout = 3500 * time.Millisecond // of the first contact with a user's etcd
-	// A connection is dead if it does not answer a ping within unheard, which is sent after silence without data: the
-	// shortest that gRPC allows.
+	openTimeout = 3500 * time.Millisecond // limits the first contact with a user's etcd
+	// After silence without data, the client sends a ping. If there is no reply within unheard, the connection is dead.
+	// silence is the shortest time that gRPC permits.
 	silence = 10 * time.Second
 	unheard = 3 * time.Second
 	// nobody is a key that never exists.
@@ -41,18 +41,18 @@ type Server struct {
 	to      address
 	members []member // by endpoint
 
-	client *clientv3.Client // to observe
+	client *clientv3.Client // of lockbench's own observation
 	http   *http.Client
 }
 
-// member is one server of the etcd.
+// member is one member of the etcd.
 type member struct {
 	id       uint64
 	counters store.RestartCounters
 }
 
-// config returns the configuration of a client, whose connections are counted and take the detour; both may be nil.
-// Only what is safe is retried.
+// config returns the configuration of a client. traffic, unless nil, counts its connections, and each detour, unless
+// nil, wraps them. The client retries only requests that are safe to repeat.
 func (a address) config(traffic *netfault.Traffic, detours ...store.Through) clientv3.Config {
 	dial := (&net.Dialer{KeepAlive: 5 * time.Minute}).DialContext
 	if traffic != nil {
@@ -73,7 +73,7 @@ func (a address) config(traffic *netfault.Traffic, detours ...store.Through) cli
 	}
 }
 
-// ask sends a request that etcd answers only with the agreement of most members.
+// ask sends a request that etcd answers only if a majority of its members agrees.
 func ask(ctx context.Context, client *clientv3.Client) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
@@ -81,7 +81,8 @@ func ask(ctx context.Context, client *clientv3.Client) error {
 	return err
 }
 
-// connect opens the observing client, which reconnects soon after a lost server returns, and identifies the servers.
+// connect opens the observer's client and identifies the members. The client reconnects soon after a lost member
+// returns.
 func (s *Server) connect(ctx context.Context) error {
 	s.http = &http.Client{Transport: &http.Transport{TLSClientConfig: s.to.tls.Clone()}}
 	ctx, cancel := context.WithTimeout(ctx, openTimeout)
@@ -92,7 +93,7 @@ func (s *Server) connect(ctx context.Context) error {
 	}
 	quick := backoff.Config{BaseDelay: 10 * time.Millisecond, Multiplier: 1.5, MaxDelay: 200 * time.Millisecond}
 	config := s.to.config(&s.Meter.Observed)
-	config.DialTimeout = openTimeout // limits the login, which needs most members
+	config.DialTimeout = openTimeout // limits the login, which needs a majority
 	config.DialOptions = append(config.DialOptions, grpc.WithChainUnaryInterceptor(s.observed),
 		grpc.WithConnectParams(grpc.ConnectParams{Backoff: quick, MinConnectTimeout: dialTimeout}))
 	if s.client, err = clientv3.New(config); err != nil {
@@ -117,10 +118,10 @@ func (s *Server) connect(ctx context.Context) error {
 	if s.Started {
 		return nil
 	}
-	return s.scratch(ctx, func(put func() error) error { return put() }) // a user may lack the right to write
+	return s.scratch(ctx, func(put func() error) error { return put() }) // fails if the user may not write
 }
 
-// observed counts the requests of our own observation.
+// observed counts the requests of lockbench's own observation.
 func (s *Server) observed(
 	ctx context.Context, method string, request, reply any, conn *grpc.ClientConn,
 	invoke grpc.UnaryInvoker, options ...grpc.CallOption,
@@ -129,18 +130,18 @@ func (s *Server) observed(
 	return invoke(ctx, method, request, reply, conn, options...)
 }
 
-// RunIDs are the members' ids with the time of their start, if known.
+// RunIDs returns the IDs of the members, each with the start time of its process if known.
 func (s *Server) RunIDs() (ids []string) {
 	ctx, cancel := context.WithTimeout(context.Background(), openTimeout)
 	defer cancel()
-	_, _ = s.Read(ctx) // without an answer the last known values are used
+	_, _ = s.Read(ctx) // if it fails, the last known start times remain
 	for n := range s.members {
 		ids = append(ids, fmt.Sprintf("%x@%s", s.members[n].id, s.members[n].counters.Process()))
 	}
 	return ids
 }
 
-// agree waits until etcd answers with the agreement of most members. The client asks another member each time.
+// agree returns nil once etcd answers with the agreement of a majority. Each attempt asks another member.
 func (s *Server) agree(ctx context.Context) (err error) {
 	for range 2 * len(s.members) {
 		if err = ask(ctx, s.client); err == nil || ctx.Err() != nil || s.Refused(err) != "" {
@@ -150,7 +151,7 @@ func (s *Server) agree(ctx context.Context) (err error) {
 	return err
 }
 
-// Ping reports whether etcd answers with the agreement of most members.
+// Ping returns an error unless etcd answers with the agreement of a majority.
 func (s *Server) Ping(ctx context.Context) error {
 	if err := s.agree(ctx); err != nil {
 		return fmt.Errorf("%w: etcd at %s: %w", store.ErrUnreachable, s.to.endpoints[0], err)
@@ -173,7 +174,7 @@ func (s *Server) Close(ctx context.Context) error {
 	return errors.Join(err, s.Servers.Close(ctx))
 }
 
-// closed closes a client. The client returns its own cancelled context, which is no error.
+// closed closes a client. Close returns the error of the client's cancelled context, which is not a failure.
 func closed(client *clientv3.Client) error {
 	if err := client.Close(); err != nil && !errors.Is(err, context.Canceled) {
 		return fmt.Errorf("close etcd's client: %w", err)
@@ -186,7 +187,8 @@ func (s *Server) Faults(all []workloads.Fault) store.Injector {
 	return ensemble.Faults{Layout: s.Layout, Network: network.New(all), Own: s.Own, Leader: s.leader}
 }
 
-// leader returns the leader that is not away, according to a member that is not away; nil without one.
+// leader returns the leader unless it is one of away, according to a member that is not one of away; nil if there is
+// none.
 func (s *Server) leader(ctx context.Context, away []launch.Started) launch.Started {
 	for _, own := range s.Own {
 		if slices.Contains(away, own) {

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	dataDir = "data" // in a process's directory
+	dataDir = "data" // in the working directory of a process
 	noSync  = "--unsafe-no-fsync"
 )
 
@@ -74,7 +74,7 @@ func arguments(place int, ports [][]int, more []string) []string {
 	}, more...)
 }
 
-// ready waits until a member answers with the agreement of most members.
+// ready waits until a member answers with the agreement of a majority.
 func ready(ctx context.Context, p launch.Starting) error {
 	client, err := clientv3.New(address{endpoints: []string{p.Addr()}}.config(nil))
 	if err != nil {

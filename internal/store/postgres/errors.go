@@ -10,7 +10,7 @@ import (
 	"github.com/lockbench/lockbench/internal/store"
 )
 
-// code returns the code of an error from the server; "" for any other.
+// code returns the PostgreSQL code of an error from the server; "" for any other error.
 func code(err error) string {
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return pg.Code
@@ -18,15 +18,16 @@ func code(err error) string {
 	return ""
 }
 
-// causes are PostgreSQL's error codes. With the codes of refusals a server refuses this user, or everyone at present.
+// causes maps PostgreSQL's error codes to advice. refusal marks codes with which a server refuses this user, or all
+// users for now.
 var causes = map[string]struct {
 	refusal, unauthorised bool
 	next                  string // advice
 }{
 	"28P01": {true, true, "user or password is wrong: percent-encode special characters, or set PGUSER, PGPASSWORD"},
-	"28000": {true, true, "the server does not let this user in from here: look at pg_hba.conf"},
+	"28000": {true, true, "the server does not permit this user from this address: check its pg_hba.conf"},
 	"42501": {true, true, "the user lacks a right"},
-	"3D000": {false, false, "there is no such database: name one that is there, as in postgres://host:5432/postgres"},
+	"3D000": {false, false, "there is no such database: name an existing one, as in postgres://host:5432/postgres"},
 	"53300": {true, false, "too many connections: raise max_connections, or use fewer --clients or --instances"},
 	"25006": {true, false, "the server is read only"},
 	"53100": {true, false, "its disk is full"},
@@ -41,16 +42,16 @@ func (*server) Refused(err error) string {
 	return ""
 }
 
-// Unauthorised reports whether that code means a missing right.
+// Unauthorised reports whether a code from Refused means that the user lacks a right.
 func (*server) Unauthorised(code string) bool { return causes[code].unauthorised }
 
-// unreached returns an error with the reason why a server could not be reached or refused access.
+// unreached wraps the error of a server that could not be reached or that refused access, with advice.
 func (s *server) unreached(err error) error {
 	if errors.Is(err, store.ErrConfig) {
 		return err
 	}
 	text := err.Error()
-	// Its last part names neither the user nor the database.
+	// Only the last part of pgx's text is used, because it names neither the user nor the database.
 	sentinel, said, next := store.ErrUnreachable, text[strings.LastIndex(text, ": ")+1:], ""
 	pg, answered := errors.AsType[*pgconn.PgError](err)
 	switch {
@@ -61,9 +62,10 @@ func (s *server) unreached(err error) error {
 		}
 		said, next = fmt.Sprintf(" %s (%s)", pg.Message, pg.Code), cause.next
 	case strings.Contains(text, "server refused TLS"):
-		sentinel, next = store.ErrConfig, "it speaks no TLS: give the address with sslmode=disable"
+		sentinel, next = store.ErrConfig, "it uses no TLS: give the address with sslmode=disable"
 	case strings.Contains(text, "x509:"):
-		sentinel, next = store.ErrConfig, "--ca-file FILE.pem has it trusted, for the host name that it is for"
+		sentinel, next = store.ErrConfig, "give the authority's certificate with --ca-file FILE.pem, "+
+			"and use the host name in the server's certificate"
 	}
 	if next != "" {
 		said += ": " + next

@@ -10,14 +10,15 @@ import (
 	"github.com/lockbench/lockbench/internal/store"
 )
 
-// instance is what one application instance opens connections with, and those that a lock has opened.
+// instance is the configuration with which one application instance opens connections, and the connections that its
+// lock has opened.
 type instance struct {
 	store.Without
 	node *pgx.ConnConfig
 	open netfault.Conns
 }
 
-// Connect opens no connection: each is a process of the server, and a lock opens those that it needs.
+// Connect opens no connection: each would be a process of the server, so a lock opens only those that it needs.
 func (s *server) Connect(_ context.Context, name string, _ int, detour store.Through) (store.Instance, error) {
 	i := &instance{}
 	i.node = s.configFor(name, s.Meter.Instance(), func(dial store.Dialer) store.Dialer {
@@ -30,16 +31,17 @@ func (s *server) Connect(_ context.Context, name string, _ int, detour store.Thr
 	return i, nil
 }
 
-// Nodes returns the one configuration of connections.
+// Nodes returns the one configuration for connections.
 func (i *instance) Nodes() []any { return []any{i.node} }
 
-// Close closes the connections that a lock has not closed: their sessions end, and so do the locks that they hold.
+// Close closes the connections that a lock has not closed, which ends their sessions and the locks of those sessions.
 func (i *instance) Close() error {
 	i.open.Cut(net.ErrClosed)
 	return nil
 }
 
-// RoundTrips times SELECT 1, and an advisory lock with its unlock, one after the other, as the observer.
+// RoundTrips measures SELECT 1, and an advisory lock with its unlock, one after the other, with the observer's
+// connections.
 func (s *server) RoundTrips(ctx context.Context, _ string) (times store.RoundTrips, err error) {
 	execute := func(sql string) (p50, p99 *int64, err error) {
 		return store.TimeCommand(s.Refused, func() error {

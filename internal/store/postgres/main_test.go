@@ -21,13 +21,13 @@ var shared = drive.Share(Store())
 
 func TestMain(m *testing.M) { shared.Main(m) }
 
-// common is the shared server. What looks at all that is there does not run in parallel.
+// common is the shared server. A test that examines all of its contents must not run in parallel.
 func common(t *testing.T) *server { return shared.Get(t).(*server) }
 
-// opened is a server that is closed with the test.
+// opened opens a server, and closes it when the test ends.
 func opened(t *testing.T, o store.Options) *server { return drive.Open(t, Store(), o).(*server) }
 
-// url is how a user of a server of our own reaches it.
+// url returns the URL with which a user reaches a server that lockbench started.
 func (s *server) url() string {
 	return fmt.Sprintf("postgres://%s:%s@%s/%s?sslmode=disable", superuser, s.password, s.Own[0].Addr(), database)
 }
@@ -42,7 +42,7 @@ func connected(t *testing.T, url string) *pgx.Conn {
 	return conn
 }
 
-// contents are a server's databases, roles, schemas, relations and sessions, without the session that asks.
+// contents returns the databases, roles, schemas, relations and sessions of a server, except the session of conn.
 func contents(t *testing.T, conn *pgx.Conn) []string {
 	t.Helper()
 	rows, err := conn.Query(t.Context(), `SELECT 'database ' || datname FROM pg_database
@@ -62,7 +62,7 @@ func contents(t *testing.T, conn *pgx.Conn) []string {
 	return all
 }
 
-// A role that may do nothing but connect can use the lock, which makes nothing in the database.
+// A role with no right but CONNECT can use the lock, which creates nothing in the database.
 func TestAModestRole(t *testing.T) {
 	users := common(t)
 	eye := connected(t, users.url())
@@ -88,7 +88,7 @@ func TestAModestRole(t *testing.T) {
 	}
 }
 
-// A held lock and the connections of a run are found, and end with the lock.
+// Leftovers finds a held lock and the connections of a run. They end with the lock.
 func TestLeftovers(t *testing.T) {
 	s := common(t)
 	name, mark := fmt.Sprintf("lockbench:%s:run7", s.RunID), fmt.Sprintf("{%s:7:", s.RunID)
@@ -116,7 +116,7 @@ func TestLeftovers(t *testing.T) {
 	if err != nil || len(other.Keys)+len(other.Connections) > 0 {
 		t.Errorf("another run's: %+v, %v", other, err)
 	}
-	if err := l.Close(); err != nil { // whose lease is not released
+	if err := l.Close(); err != nil { // its lease has not been released
 		t.Error(err)
 	}
 	if err := instance.Close(); err != nil {
@@ -131,7 +131,8 @@ func TestLeftovers(t *testing.T) {
 	})
 }
 
-// Writes are counted, and an advisory lock writes nothing. (Other clients must not write during this test.)
+// A reading counts the bytes written to the log, and an advisory lock writes none. Other clients must not write during
+// this test.
 func TestWhatIsWrittenIsCounted(t *testing.T) {
 	s := common(t)
 	wal := func(sql string) int64 {

@@ -13,7 +13,7 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// Open returns the reason of a failure soon, and without secrets.
+// If Open fails, it returns the reason quickly and without secrets.
 func TestWhatCannotBeOpened(t *testing.T) {
 	t.Parallel()
 	s := common(t)
@@ -26,13 +26,13 @@ func TestWhatCannotBeOpened(t *testing.T) {
 		"wrong password": {with(s.password, "geheim"), store.ErrConfig, "user or password is wrong"},
 		"no such user":   {with(superuser+":", "nobody:"), store.ErrConfig, "user or password is wrong"},
 		"no database":    {with("/postgres?", "/nothing?"), store.ErrConfig, "there is no such database"},
-		"no TLS":         {with("sslmode=disable", "sslmode=require"), store.ErrConfig, "speaks no TLS"},
+		"no TLS":         {with("sslmode=disable", "sslmode=require"), store.ErrConfig, "uses no TLS"},
 		"nothing there":  {"postgres://me:geheim@127.0.0.1:1/x", store.ErrUnreachable, "refused"},
 		"another scheme": {"redis://me:geheim@127.0.0.1:1", store.ErrConfig, "must be postgres://"},
 		"cut password":   {"postgres://me:gehe/im@127.0.0.1:1/x", store.ErrConfig, "percent-encode"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // they wait
+			t.Parallel() // each waits for its timeout
 			ctx, cancel := context.WithTimeout(t.Context(), drive.Bound)
 			defer cancel()
 			s, err := Store().Open(ctx, "x", store.Options{Address: test.address})
@@ -78,7 +78,7 @@ func TestDurabilityAndLimits(t *testing.T) {
 	}
 }
 
-// A kill with data=lose loses all data, and one with data=keep none.
+// A kill with data=lose loses all data. A kill with data=keep loses none.
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	s := opened(t, store.Options{})

@@ -1,7 +1,7 @@
-// Package postgres is the store PostgreSQL: a server that lockbench starts, or one of the user's.
+// Package postgres is the store PostgreSQL: a server that lockbench starts, or a user's server.
 //
-// Its locks are advisory locks, which end with their connections, also when lockbench is killed. Only --work
-// transaction creates something: a table of the session, see rows.go.
+// Its locks are advisory locks, which end with their connections even if lockbench is killed. Only --work transaction
+// creates an object in the database: the table of the session, see rows.go.
 package postgres
 
 import (
@@ -29,14 +29,14 @@ func Store() ensemble.Store {
 		Name: "postgres", Official: "PostgreSQL", URLs: []string{"postgres", "postgresql"}, Most: 1,
 		Rights: []string{
 			"GRANT CONNECT ON DATABASE bench TO bench",
-			"and a connection for each client that waits or holds: max_connections",
+			"and one connection per waiting or holding client: see max_connections",
 		},
 		Refuses: func(f workloads.Fault) error {
 			switch {
 			case f.Kind().Place == workloads.InClients, f.Name == workloads.Kill, f.Name == workloads.Pause:
 				return nil
 			}
-			return errors.New("is not supported by PostgreSQL: there are kill, pause, and the faults of clients")
+			return errors.New("is not supported with PostgreSQL: use kill, pause or a fault of clients")
 		},
 		Address: func(o store.Options) error {
 			_, err := parseAddress(o.Address, o.CAFile)
@@ -48,13 +48,12 @@ func Store() ensemble.Store {
 	}
 }
 
-// errAddress never repeats the given text: if the text cannot be parsed, any part of it may be a
-// password.
+// errAddress never repeats the given text: if the text cannot be parsed, any part of it may be a password.
 var errAddress = errors.New("the address of a PostgreSQL must be " +
 	"postgres://[user:password@]host:port/database[?sslmode=…]; " +
 	"percent-encode special characters of a password, or give PGUSER and PGPASSWORD")
 
-// connectTimeout leaves time, within 5 s, to find out what else is at the address.
+// connectTimeout is so short that, within 5 s, there is time to determine what else is at the address.
 const connectTimeout = 3 * time.Second
 
 // parseAddress parses a user's address. libpq's environment variables supply what the URL omits.
@@ -86,7 +85,7 @@ func parseAddress(address, caFile string) (*pgx.ConnConfig, error) {
 	return config, nil
 }
 
-// shown returns the address without any secret.
+// shown returns the address without the user and the password.
 func shown(config *pgx.ConnConfig) string {
 	if strings.HasPrefix(config.Host, "/") {
 		return config.Host

@@ -23,24 +23,24 @@ import (
 const (
 	// patience limits requests to the server outside the measured work.
 	patience = 5 * time.Second
-	// dialsAtOnce limits the dials at the same time: each connection is a process of the server.
+	// dialsAtOnce limits the number of concurrent dials, because the server starts a process for each connection.
 	dialsAtOnce = 32
-	// prefix is the prefix of all connections' names.
+	// prefix is the prefix of the names of all connections.
 	prefix = "lockbench:"
 )
 
 // server is the PostgreSQL of a session.
 type server struct {
 	ensemble.Servers
-	bin, password string // of a server that lockbench started
+	bin, password string // directory of programs and password of a server that lockbench started
 	config        *pgx.ConnConfig
-	dials         chan struct{} // limits the dials at the same time
+	dials         chan struct{} // limits concurrent dials
 
-	observer *pgxpool.Pool // our own connections, to observe
-	tabled   bool          // the session's table exists, see rows.go
+	observer *pgxpool.Pool // the connections of lockbench's own observation
+	tabled   bool          // the table of the session exists, see rows.go
 
-	runs    []string    // what RunIDs returns
-	logLost atomic.Bool // our own server has begun again without its data
+	runs    []string    // result of RunIDs
+	logLost atomic.Bool // the server that lockbench started has restarted without its data
 }
 
 // Begin starts a server, or connects to the user's, see ensemble.Server.
@@ -73,11 +73,11 @@ func (s *server) connect(ctx context.Context) error {
 	return nil
 }
 
-// oldest is the version that the locks need: it introduced idle_session_timeout and
+// oldest is the oldest version that the locks work with. It introduced idle_session_timeout and
 // client_connection_check_interval.
 const oldest = 140000
 
-// learn reads what the server is.
+// learn reads the server's version and settings, and describes it.
 func (s *server) learn(ctx context.Context) error {
 	var version string
 	var number int
@@ -97,7 +97,7 @@ func (s *server) learn(ctx context.Context) error {
 	case number < oldest:
 		return fmt.Errorf("%w: PostgreSQL %s is too old: the locks need 14 or newer", store.ErrConfig, version)
 	case standby:
-		return fmt.Errorf("%w: %s is a standby, whose advisory locks are not the primary's: give the primary's address",
+		return fmt.Errorf("%w: %s is a standby, which does not share the primary's advisory locks: give the primary's address",
 			store.ErrConfig, shown(s.config))
 	}
 	s.runs = []string{fmt.Sprintf("%s@%d", shown(s.config), began.UnixMicro())}
@@ -117,8 +117,8 @@ func (s *server) learn(ctx context.Context) error {
 	return nil
 }
 
-// configFor returns the configuration of connections with that application name. It counts their
-// traffic between the detour and the server.
+// configFor returns the configuration of connections with this application name. Their traffic is counted between the
+// detour and the server.
 func (s *server) configFor(name string, traffic *netfault.Traffic, detour store.Through) *pgx.ConnConfig {
 	config := s.config.Copy()
 	config.RuntimeParams["application_name"] = name
@@ -127,7 +127,7 @@ func (s *server) configFor(name string, traffic *netfault.Traffic, detour store.
 		case s.dials <- struct{}{}:
 			defer func() { <-s.dials }()
 		case <-ctx.Done():
-			return nil, fmt.Errorf("wait to dial: %w", ctx.Err())
+			return nil, fmt.Errorf("wait for other dials: %w", ctx.Err())
 		}
 		return (&net.Dialer{KeepAlive: 5 * time.Minute}).DialContext(ctx, network, addr)
 	})
@@ -138,10 +138,10 @@ func (s *server) configFor(name string, traffic *netfault.Traffic, detour store.
 	return config
 }
 
-// RunIDs identify the server's process: each start has a new one.
+// RunIDs returns the ID of the server's process. A restart changes it.
 func (s *server) RunIDs() []string { return s.runs }
 
-// Ping reports whether the server answers.
+// Ping returns an error if the server does not answer.
 func (s *server) Ping(ctx context.Context) error {
 	err := s.exec(ctx, "SELECT 1")
 	return err
@@ -154,7 +154,7 @@ func (s *server) Settle(ctx context.Context) error {
 	})
 }
 
-// Limits returns max_connections, without those reserved for superusers, and the present number of
+// Limits returns max_connections without the connections reserved for superusers, and the current number of
 // connections.
 func (s *server) Limits(ctx context.Context) (store.Limits, error) {
 	var limits store.Limits
@@ -209,13 +209,13 @@ func (s *server) Faults([]workloads.Fault) store.Injector {
 	return injector{ensemble.Faults{Layout: s.Layout, Own: s.Own}, s}
 }
 
-// injector also renews the data directory and the observer's connections.
+// injector is ensemble.Faults that also replaces the data directory and resets the observer's connections.
 type injector struct {
 	ensemble.Faults
 	server *server
 }
 
-// Prepare does what must precede a fault, see store.Faults.
+// Prepare checks that a fault is possible and prepares it, see store.Faults.
 func (i injector) Prepare(ctx context.Context, fault workloads.Fault, at store.RunMarks) (store.Action, error) {
 	action, err := i.Faults.Prepare(ctx, fault, at)
 	if err != nil || fault.Name != workloads.Kill {

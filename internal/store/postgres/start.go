@@ -24,17 +24,17 @@ import (
 const (
 	// maxConnections is enough for 1,000 clients that each use a second connection from a pool.
 	maxConnections = 2500
-	// Superuser and database of a server that lockbench starts.
+	// The superuser and the database of a server that lockbench starts.
 	superuser, database = "lockbench", "postgres"
 	dataDir, freshDir   = "data", "fresh"
 )
 
-// errNoProgram includes advice.
+// errNoProgram names the next step.
 var errNoProgram = errors.New("there is no PostgreSQL on this machine: apt-get install postgresql, " +
 	"or name the directory of its programs in LOCKBENCH_POSTGRES_SERVER")
 
-// programs returns the directory of initdb and postgres: that of LOCKBENCH_POSTGRES_SERVER, else that of the newest
-// package of Debian or Red Hat, or the one on PATH.
+// programs returns the directory of initdb and postgres: the one in LOCKBENCH_POSTGRES_SERVER, or else that of the
+// newest Debian or Red Hat package, or else the one on PATH.
 func programs() (string, error) {
 	if named := os.Getenv("LOCKBENCH_POSTGRES_SERVER"); named != "" {
 		if _, err := exec.LookPath(filepath.Join(named, "initdb")); err != nil {
@@ -54,7 +54,8 @@ func programs() (string, error) {
 	return filepath.Dir(path), nil
 }
 
-// unprivileged returns the user that runs the server if we are root: PostgreSQL refuses to run as root.
+// unprivileged returns the user that runs the server if lockbench runs as root, because PostgreSQL refuses to run as
+// root.
 func unprivileged() string {
 	for _, name := range []string{"postgres", "nobody"} {
 		if _, err := user.Lookup(name); err == nil {
@@ -64,9 +65,9 @@ func unprivileged() string {
 	return ""
 }
 
-// settings returns the settings of a server that lockbench starts. Autovacuum is off: there is little
-// to vacuum, and it would disturb a window. By default a commit is on the disk before it is
-// confirmed. Advisory locks write nothing, so durability does not affect them.
+// settings returns the settings of a server that lockbench starts. Autovacuum is off, because there is little to vacuum
+// and it would disturb a window. By default a commit is synced to disk before it is confirmed. Advisory locks write
+// nothing, so durability does not affect them.
 func settings(port int, durability store.Durability) []string {
 	all := []string{
 		"listen_addresses=127.0.0.1", "port=" + strconv.Itoa(port), "unix_socket_directories=",
@@ -83,8 +84,8 @@ func settings(port int, durability store.Durability) []string {
 	return args
 }
 
-// start starts a server on a free port of the loopback interface. Access needs a random password, because a superuser
-// can run programs.
+// start starts a server on a free port of the loopback interface. Access requires a random password, because a
+// superuser can run programs.
 func (s *server) start(ctx context.Context, o store.Options) (err error) {
 	secret := make([]byte, 16)
 	_, _ = rand.Read(secret) // never fails, by its documentation
@@ -116,7 +117,7 @@ func (s *server) start(ctx context.Context, o store.Options) (err error) {
 	return err
 }
 
-// initArgs are the arguments of initdb. md5 is the fastest login; the password never leaves this machine.
+// initArgs are the arguments of initdb. md5 is the fastest login, and the password never leaves this machine.
 const initArgs = "--username=" + superuser + " --auth=md5 --encoding=UTF8 --locale=C --no-sync --no-instructions"
 
 // initialise creates a data directory.
@@ -156,7 +157,7 @@ func (s *server) ownConfig(addr string) *pgx.ConnConfig {
 	return config
 }
 
-// ready waits until a login with the password works, so that it is our server.
+// ready waits until a login with the password works, which proves that the server is the one that lockbench started.
 func (s *server) ready(ctx context.Context, p launch.Starting) error {
 	return launch.Await(ctx, p, lastLine, func(ctx context.Context) error {
 		conn, err := pgx.ConnectConfig(ctx, s.ownConfig(p.Addr()))
@@ -167,8 +168,8 @@ func (s *server) ready(ctx context.Context, p launch.Starting) error {
 	})
 }
 
-// again starts the killed server. Backends that it had just forked may still run, and keep its shared
-// memory for a moment.
+// again starts the killed server. Backends that it had just forked may still run and keep its shared memory for a
+// moment, so again retries until that memory is free.
 func (s *server) again(ctx context.Context, lose bool) error {
 	start := s.Own[0].Again
 	if lose {
@@ -184,8 +185,7 @@ func (s *server) again(ctx context.Context, lose bool) error {
 	}
 }
 
-// refresh prepares a fresh data directory next to the server's own, so that this takes no time while the
-// server is down.
+// refresh prepares an empty data directory next to the server's, so that initdb takes no time while the server is down.
 func (s *server) refresh(ctx context.Context, p *launch.Process) error {
 	if _, err := os.Stat(filepath.Join(p.Dir(), freshDir)); err == nil {
 		return nil
@@ -193,7 +193,7 @@ func (s *server) refresh(ctx context.Context, p *launch.Process) error {
 	return s.initialise(ctx, p, freshDir)
 }
 
-// empty replaces the data of the killed server by the fresh data.
+// empty replaces the data of the killed server by the directory that refresh has prepared.
 func (s *server) empty(ctx context.Context, p *launch.Process) error {
 	if err := s.refresh(ctx, p); err != nil {
 		return err

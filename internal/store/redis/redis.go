@@ -1,4 +1,4 @@
-// Package redis is the store Redis. Package servers finds or starts its servers, and injects their faults.
+// Package redis is the store Redis. Package servers finds or starts its servers and injects their faults.
 package redis
 
 import (
@@ -16,13 +16,13 @@ import (
 
 func init() { store.Register(store.Redis, Store{}) }
 
-// Store is Redis, or a server with its protocol.
+// Store is Redis, or another server with Redis's protocol.
 type Store struct{}
 
-// Title returns the store's name.
+// Title returns the official name of the store.
 func (Store) Title() string { return "Redis" }
 
-// options converts to the servers' options. image:NAME is a container of that image,
+// options converts to the options of package servers. The address image:NAME means a container of that image, and
 // process:PATH a process of that program.
 func options(o store.Options, runID string) servers.Options {
 	program := ""
@@ -39,12 +39,12 @@ func options(o store.Options, runID string) servers.Options {
 	}
 }
 
-// Schemes returns the schemes of its addresses; host:port has none.
+// Schemes returns the URL schemes of its addresses. The form host:port has no scheme.
 func (Store) Schemes() []string {
 	return []string{"redis", "rediss", "unix", "valkey", "valkeys", "redis+sentinel", "rediss+sentinel"}
 }
 
-// Validate returns every error of the options, see store.Store.
+// Validate returns every error in the options, see store.Store.
 func (Store) Validate(o store.Options) error {
 	_, durability := store.ParseDurability(string(o.Durability))
 	if durability != nil {
@@ -53,8 +53,8 @@ func (Store) Validate(o store.Options) error {
 	return errors.Join(options(o, "").Validate(), durability)
 }
 
-// Layout returns the requested topology. The default is a single node if lockbench starts it;
-// for a user's servers it is unknown.
+// Layout returns the requested topology. Without a request it is a single node if lockbench starts the server, and
+// unknown for a user's servers.
 func (Store) Layout(o store.Options) store.Layout {
 	topology, err := servers.ParseTopology(o.Topology)
 	asked := options(o, "")
@@ -69,16 +69,16 @@ func (Store) Layout(o store.Options) store.Layout {
 	return l
 }
 
-// layout is a topology, with its addresses, and whether lockbench started it.
+// layout is a topology with its addresses. started is true if lockbench starts the servers.
 type layout struct {
 	servers.Topology
 	at               servers.Options
 	started, allowed bool
-	most             int // nodes at a user's addresses of which no more is known; else 0
+	most             int // number of a user's addresses if their topology is not known; else 0
 }
 
-// Unfit returns the reason why a strategy cannot run there, see servers.Options and servers.Topology: an unknown
-// topology has at most as many independent nodes as there are addresses.
+// Unfit returns the reason why a strategy cannot run on these servers, see servers.Options and servers.Topology. An
+// unknown topology has at most as many independent nodes as there are addresses.
 func (l layout) Unfit(info strategies.Info) string {
 	topology := l.Topology
 	if l.most > 0 {
@@ -101,7 +101,7 @@ func (Store) Open(ctx context.Context, runID string, o store.Options) (store.Ser
 	return s, nil
 }
 
-// Open finds or starts the Redis that the options name, see servers.Open.
+// Open finds or starts the Redis that the options describe, see servers.Open.
 func Open(ctx context.Context, runID string, o store.Options) (*servers.Server, error) {
 	return servers.Open(ctx, options(o, runID))
 }

@@ -1,5 +1,5 @@
-// Package barrier lets the generators of a session begin their runs together, and passes on their records, through
-// the Redis that they measure. Their clocks need not agree.
+// Package barrier lets the generators of a session begin their runs at the same time, and collects their records,
+// through the Redis that they measure. Their clocks need not agree.
 package barrier
 
 import (
@@ -28,11 +28,12 @@ var (
 	// ErrRefused reports that a generator does not belong to the session: its settings differ, or another
 	// generator has its index.
 	ErrRefused = errors.New("refused by the session")
-	// ErrLost reports that the session ended because a generator is missing. *Lost names it.
+	// ErrLost reports that the session ended because a generator is missing. The *Lost in its chain identifies that
+	// generator.
 	ErrLost = errors.New("a generator is missing")
 )
 
-// Lost names a generator that did not come, died or was stopped.
+// Lost identifies a generator that did not join, died or was stopped.
 type Lost struct {
 	Index int
 	Why   string
@@ -43,7 +44,7 @@ func (l *Lost) Error() string { return fmt.Sprintf("generator %d %s", l.Index, l
 // Is makes errors.Is(l, ErrLost) true.
 func (l *Lost) Is(target error) bool { return target == ErrLost }
 
-// refusal is an ErrRefused.
+// refusal is an error that matches ErrRefused.
 type refusal string
 
 func (r refusal) Error() string        { return "--generators: " + string(r) }
@@ -51,24 +52,25 @@ func (r refusal) Is(target error) bool { return target == ErrRefused }
 
 func refuse(format string, args ...any) error { return refusal(fmt.Sprintf(format, args...)) }
 
-// Generators are the generators of a session, and what this one must have in common with the others.
+// Generators describes the generators of a session from the view of one of them: its index, and the values that all
+// must share.
 type Generators struct {
 	Session  string
 	Number   int
-	Index    int // of this one, from 0; negative: the first that is free
+	Index    int // of this generator, from 0; negative means the first free index
 	Patience time.Duration
 	Settings map[string]string // by the name of a flag
-	Seed     int64             // of the session, unless another generator has come first
+	Seed     int64             // proposed for the session; the first generator's counts
 }
 
 const (
-	// life is how long a generator counts as alive after its last sign of life: longer than a busy machine keeps a
-	// goroutine waiting.
+	// life is how long a generator counts as alive after its last heartbeat. It is longer than a busy machine delays a
+	// goroutine.
 	life     = 10 * time.Second
-	beat     = 2 * time.Second // from one sign of life to the next
+	beat     = 2 * time.Second // from one heartbeat to the next
 	polls    = 50 * time.Millisecond
 	patience = 5 * time.Second // for one request
-	// Limits of what the keys may hold.
+	// Limits of the size of values, because other programs may write to the keys.
 	mostSettings = 1 << 20
 	mostRecord   = 16 << 20
 	mostState    = 128
@@ -82,14 +84,14 @@ type Member struct {
 	Index int
 	Seed  int64 // of the session
 
-	looking sync.Mutex // so that no look compares states that are older than those of the look before
+	looking sync.Mutex // keeps calls of look apart, so that none compares states older than those of the previous call
 
 	of      Generators
-	meeting string // names the keys of this session among those of its name
+	meeting string // distinguishes the keys of this session from those of others with its name
 	client  redis.UniversalClient
-	mu      sync.Mutex // for what follows
+	mu      sync.Mutex // guards the fields below
 	state   state
-	nonces  []string // of the generators that have been there
+	nonces  []string // of the generators seen so far, by index
 	lost    *Lost
 	end     context.CancelCauseFunc
 	ended   context.Context // ends when a generator is lost
@@ -97,21 +99,21 @@ type Member struct {
 	beating sync.WaitGroup
 }
 
-// state is the state that a generator publishes, in a key that expires.
+// state is what a generator publishes in a key that expires unless its heartbeats renew it.
 type state struct {
-	step  int // the barrier at which it has arrived
+	step  int // the last barrier that it has reached
 	phase string
-	lost  int    // in phase gone: the generator that it misses
-	nonce string // its part of the session's run ID
+	lost  int    // in phase gone: the index of the generator that it reports as lost
+	nonce string // its contribution to the session's run ID
 }
 
-// wasStopped is the reason for the loss of a generator that reports its own end.
+// wasStopped is the reason in Lost if the generator itself reported that it ends.
 const wasStopped = "was stopped"
 
-// Phases of a generator.
+// The phases of a generator.
 const (
 	here = "here"
-	gone = "gone" // it ends, because another generator is lost or it was stopped
+	gone = "gone" // it ends, because another generator is lost or because it was stopped
 	done = "done" // its record is complete
 )
 
@@ -134,10 +136,11 @@ func parseState(text string, generators int) (s state, err error) {
 	return s, nil
 }
 
-// settingsKey returns the key by which generators find their session. All its keys are in one slot of a cluster.
+// settingsKey returns the key by which generators find their session. The hash tag puts all keys of the session in one
+// slot of a cluster.
 func (g Generators) settingsKey() string { return "lockbench:generators:{" + g.Session + "}:settings" }
 
-// key returns the name of another key, which no other session of that name has.
+// key returns the name of another key of this session. No other session of the same name uses it.
 func (m *Member) key(parts ...any) string {
 	name := "lockbench:generators:{" + m.of.Session + "}:" + m.meeting
 	for _, part := range parts {
@@ -146,25 +149,26 @@ func (m *Member) key(parts ...any) string {
 	return name
 }
 
-// agreement is what the first generator of a session sets for all. It is in a key that others may write: Meeting
-// names nothing but the session's own keys.
+// agreement is what the first generator of a session sets for all of them. Other programs may be able to write to its
+// key, so Meeting is used only in the names of the session's keys.
 type agreement struct {
 	Meeting  string            `json:"meeting"`
 	Seed     int64             `json:"seed"`
 	Settings map[string]string `json:"settings"`
 }
 
-// unreachable wraps the error of a server that does not answer in store.ErrUnreachable.
+// unreachable adds store.ErrUnreachable to the error of a server that does not answer.
 func unreachable(err error) error {
-	_, network := errors.AsType[net.Error](err) // also the end of a context's time
+	_, network := errors.AsType[net.Error](err) // a context's deadline is a net.Error too
 	if network || errors.Is(err, io.EOF) {
 		return fmt.Errorf("Redis %w: %w", store.ErrUnreachable, err)
 	}
 	return err
 }
 
-// Join takes part in a session, which begins with its first generator. The error wraps ErrRefused if this one does not
-// fit, else store.ErrUnreachable or store.ErrConfig. It waits for the end of an earlier session of that name.
+// Join makes this generator a member of a session, which its first generator opens. It waits for the end of an earlier
+// session of the same name. The error wraps ErrRefused if this generator does not fit, otherwise store.ErrUnreachable
+// or store.ErrConfig.
 func Join(ctx context.Context, client redis.UniversalClient, of Generators) (*Member, error) {
 	m := &Member{of: of, client: client, nonces: make([]string, of.Number)}
 	for deadline := time.Now().Add(2 * life); ; pause.Plain(ctx.Done(), polls) {
@@ -188,8 +192,8 @@ func Join(ctx context.Context, client redis.UniversalClient, of Generators) (*Me
 	return m, nil
 }
 
-// register claims a slot in the session. ending is true if the error is due to an earlier session that is about to
-// end.
+// register claims a slot in the session. ending is true if an earlier session that is about to end may have caused the
+// error.
 func (m *Member) register(ctx context.Context) (ending bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -199,7 +203,7 @@ func (m *Member) register(ctx context.Context) (ending bool, err error) {
 		return false, err
 	}
 	if err := m.client.SetNX(ctx, m.of.settingsKey(), text, life).Err(); err != nil {
-		return false, fmt.Errorf("begin a session of generators: %w", err)
+		return false, fmt.Errorf("open a session of generators: %w", err)
 	}
 	text, err = m.read(ctx, m.of.settingsKey(), mostSettings)
 	if err != nil {
@@ -254,17 +258,17 @@ func differences(theirs, mine map[string]string) error {
 	maps.Copy(both, mine)
 	for _, name := range slices.Sorted(maps.Keys(both)) {
 		if theirs[name] != mine[name] {
-			all = append(all, refuse("%s is %s here, and %s for the first generator", untrusted.Printable(name),
+			all = append(all, refuse("%s is %s here, but %s for the first generator", untrusted.Printable(name),
 				cmp.Or(mine[name], "not given"), cmp.Or(untrusted.Printable(theirs[name]), "not given")))
 		}
 	}
 	return errors.Join(all...)
 }
 
-// errDamaged reports that a key does not hold what a generator wrote.
+// errDamaged reports that a key does not hold what a generator wrote to it.
 var errDamaged = errors.New("the value is damaged")
 
-// read reads a key of a limited size.
+// read reads a key whose value has at most this many bytes.
 func (m *Member) read(ctx context.Context, key string, most int64) ([]byte, error) {
 	text, err := m.client.GetRange(ctx, key, 0, most).Bytes()
 	switch {
@@ -285,12 +289,12 @@ func (m *Member) states(ctx context.Context) ([]*state, error) {
 	all := make([]*state, m.of.Number)
 	texts, err := m.client.Pipelined(ctx, func(p redis.Pipeliner) error {
 		for i := range all {
-			p.GetRange(ctx, m.key(i), 0, mostState) // others may have written more
+			p.GetRange(ctx, m.key(i), 0, mostState) // another program may have written a longer value
 		}
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("look for the generators: %w", err)
+		return nil, fmt.Errorf("read the states of the generators: %w", err)
 	}
 	for i, text := range texts {
 		text := text.(*redis.StringCmd).Val()
@@ -306,19 +310,19 @@ func (m *Member) states(ctx context.Context) ([]*state, error) {
 	return all, nil
 }
 
-// tell publishes this generator's state.
+// tell changes this generator's state and publishes it.
 func (m *Member) tell(ctx context.Context, how func(*state), expiry time.Duration) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	how(&m.state)
 	there, err := m.client.SetXX(ctx, m.key(m.Index), m.state.String(), expiry).Result()
 	if err == nil && !there {
-		return &Lost{m.Index, "sent the others no sign of life for " + life.String()}
+		return &Lost{m.Index, "sent no heartbeat for " + life.String()}
 	}
 	return err
 }
 
-// beat sends signs of life and looks for the signs of life of the other generators.
+// beat sends heartbeats and checks those of the other generators.
 func (m *Member) beat(ctx context.Context) {
 	for ; ctx.Err() == nil; pause.Plain(ctx.Done(), beat) {
 		within, cancel := context.WithTimeout(ctx, patience)
@@ -326,15 +330,15 @@ func (m *Member) beat(ctx context.Context) {
 		if err == nil {
 			_, err = m.look(within)
 		}
-		_ = m.client.PExpire(within, m.of.settingsKey(), life).Err() // a later one fails too
+		_ = m.client.PExpire(within, m.of.settingsKey(), life).Err() // if the server is gone, the next tell fails too
 		cancel()
 		if lost, is := errors.AsType[*Lost](err); is {
 			m.miss(lost)
-		} // if the server does not answer, the run finds out
+		} // other errors mean that the server does not answer, which the run detects itself
 	}
 }
 
-// miss ends the session of this generator: Context ends.
+// miss records a lost generator and ends this generator's session: its Context ends.
 func (m *Member) miss(lost *Lost) {
 	m.mu.Lock()
 	if m.lost == nil {
@@ -346,7 +350,7 @@ func (m *Member) miss(lost *Lost) {
 	m.end(lost)
 }
 
-// look returns the generators' states, or a *Lost for a generator that has disappeared.
+// look returns the generators' states. The error is a *Lost if a generator has disappeared.
 func (m *Member) look(ctx context.Context) ([]*state, error) {
 	m.looking.Lock()
 	defer m.looking.Unlock()
@@ -360,12 +364,12 @@ func (m *Member) look(ctx context.Context) ([]*state, error) {
 		switch {
 		case i == m.Index:
 		case s == nil && m.nonces[i] != "":
-			return nil, &Lost{i, "died: it has sent the others no sign of life for " + life.String()}
+			return nil, &Lost{i, "died: it has sent no heartbeat for " + life.String()}
 		case s == nil:
 		case s.phase == gone && s.lost == i:
 			return nil, &Lost{i, wasStopped}
 		case s.phase == gone && s.lost == m.Index:
-			return nil, &Lost{m.Index, "sent the others no sign of life for " + life.String()}
+			return nil, &Lost{m.Index, "sent no heartbeat for " + life.String()}
 		case s.phase == gone:
 			return nil, &Lost{s.lost, "is missing according to generator " + strconv.Itoa(i)}
 		case m.nonces[i] == "":
@@ -377,7 +381,7 @@ func (m *Member) look(ctx context.Context) ([]*state, error) {
 	return all, nil
 }
 
-// Context returns a context that ends also when a generator is lost; the cause is a *Lost.
+// Context returns a context that also ends when a generator is lost, with a *Lost as its cause.
 func (m *Member) Context(ctx context.Context) (context.Context, context.CancelFunc) {
 	both, cancel := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(m.ended, func() { cancel(context.Cause(m.ended)) })
@@ -391,15 +395,15 @@ func (m *Member) Lost() *Lost {
 	return m.lost
 }
 
-// Start is the instant at which all generators begin a run, by the server's clock and by that of this process.
+// Start is the instant at which all generators begin a run, by the server's clock and by the clock of this process.
 type Start struct {
 	Server, Here time.Time
-	// Uncertainty is half of the round trip with which this process learnt the server's time.
+	// Uncertainty is half of the round trip with which this process read the server's clock.
 	Uncertainty time.Duration
 }
 
-// Agree waits until all generators have joined, and returns the run ID of their locks. Each contributes to the ID, so
-// that no key in Redis decides whose locks a session uses.
+// Agree waits until all generators have joined, and returns the run ID of their locks. Every generator contributes to
+// the ID, so a forged key in Redis cannot make a session use another run's locks.
 func (m *Member) Agree(ctx context.Context) (id string, err error) {
 	ctx, cancel := m.Context(ctx)
 	defer cancel()
@@ -423,7 +427,8 @@ func (m *Member) failed(ctx context.Context, err error) error {
 	return unreachable(err)
 }
 
-// await waits until all generators have come to a barrier; all join at 0. The error is a *Lost for one that did not.
+// await waits until all generators have reached a barrier; they reach barrier 0 by joining. The error is a *Lost for a
+// generator that did not.
 func (m *Member) await(ctx context.Context, step int) error {
 	for deadline := time.Now().Add(m.of.Patience); ; pause.Plain(ctx.Done(), polls) {
 		all, err := m.look(ctx)
@@ -442,8 +447,8 @@ func (m *Member) await(ctx context.Context, step int) error {
 	}
 }
 
-// Meet waits until all generators have come to the next barrier, and returns the common start; to generator 0, also
-// what each of them recorded since the last barrier.
+// Meet waits until all generators have reached the next barrier, and returns their common start. For generator 0 it
+// also returns the record that each generator passed since the last barrier.
 func (m *Member) Meet(ctx context.Context, record []byte) (start Start, records [][]byte, err error) {
 	ctx, cancel := m.Context(ctx)
 	defer cancel()
@@ -465,7 +470,7 @@ func (m *Member) Meet(ctx context.Context, record []byte) (start Start, records 
 			return start, nil, err
 		}
 	}
-	// All have read what belongs to the barrier before.
+	// All generators have read the keys of the previous barrier, so this one can delete its own.
 	if err := m.client.Del(ctx, m.key("record", step-1, m.Index), m.key("start", step-1)).Err(); err != nil {
 		return start, nil, err
 	}
@@ -473,7 +478,7 @@ func (m *Member) Meet(ctx context.Context, record []byte) (start Start, records 
 	return start, records, err
 }
 
-// start returns the start after a barrier, which the first generator that has seen all of them sets.
+// start returns the common start after a barrier. The first generator that sees all others at the barrier sets it.
 func (m *Member) start(ctx context.Context, step int) (start Start, err error) {
 	here, server, trip, err := m.now(ctx)
 	if err != nil {
@@ -494,26 +499,26 @@ func (m *Member) start(ctx context.Context, step int) (start Start, err error) {
 	start.Server, start.Uncertainty = time.UnixMicro(at).UTC(), trip/2
 	left := start.Server.Sub(server)
 	if left > 2*Lead || left < -m.of.Patience {
-		return start, fmt.Errorf("%s holds a time %v from now, which is not a possible start", key, left)
+		return start, fmt.Errorf("%s holds a start %v from now, which is not possible", key, left)
 	}
 	start.Here = here.Add(left)
 	return start, nil
 }
 
-// now returns an instant by the clock of this process and by the server's: that of the shortest of several round trips,
-// in the middle of which the server answered.
+// now returns one instant by the clock of this process and by the server's clock. It takes the shortest of several
+// round trips and assumes that the server answered in the middle of it.
 func (m *Member) now(ctx context.Context) (here, server time.Time, trip time.Duration, err error) {
 	client := m.client
-	if cluster, is := client.(*redis.ClusterClient); is { // all generators ask the same server
+	if cluster, is := client.(*redis.ClusterClient); is { // all generators must read the same server's clock
 		if client, err = cluster.MasterForKey(ctx, m.of.settingsKey()); err != nil {
-			return here, server, trip, fmt.Errorf("look for the server of the session: %w", err)
+			return here, server, trip, fmt.Errorf("find the node that holds the session's keys: %w", err)
 		}
 	}
 	for i, begun := 0, time.Now(); i < 5 || i < 20 && time.Since(begun) < Lead/10; i++ { // well within Lead
 		before := time.Now()
 		at, err := client.Time(ctx).Result()
 		if err != nil {
-			return here, server, trip, fmt.Errorf("ask for the server's time: %w", err)
+			return here, server, trip, fmt.Errorf("read the server's clock: %w", err)
 		}
 		if took := time.Since(before); i == 0 || took < trip {
 			here, server, trip = before.Add(took/2), at, took
@@ -522,8 +527,8 @@ func (m *Member) now(ctx context.Context) (here, server time.Time, trip time.Dur
 	return here, server, trip, nil
 }
 
-// Uncertainty returns how exactly this process knew the server's clock from a start until now: if its own clock went
-// faster or slower in the meantime, the difference counts.
+// Uncertainty returns how exactly this process has known the server's clock since a start. It includes the drift
+// between the two clocks since then.
 func (m *Member) Uncertainty(ctx context.Context, start Start) (time.Duration, error) {
 	here, server, trip, err := m.now(ctx)
 	if err != nil {

@@ -34,7 +34,7 @@ func join(t *testing.T, server *redistest.Server, of Generators) *Member {
 	return m
 }
 
-// each does the same with all members at the same time.
+// each calls do for all members at the same time.
 func each(members []*Member, do func(i int, m *Member)) {
 	var all sync.WaitGroup
 	for i, m := range members {
@@ -43,7 +43,7 @@ func each(members []*Member, do func(i int, m *Member)) {
 	all.Wait()
 }
 
-// met returns generators that have met once.
+// met returns generators that have met at one barrier.
 func met(t *testing.T, server *redistest.Server, number int) (members []*Member) {
 	t.Helper()
 	for i := range number {
@@ -57,7 +57,7 @@ func met(t *testing.T, server *redistest.Server, number int) (members []*Member)
 	return members
 }
 
-// agreed returns the run ID on which all agree.
+// agreed returns the run ID that all members agree on.
 func agreed(t *testing.T, members []*Member) string {
 	t.Helper()
 	ids := make([]string, len(members))
@@ -75,8 +75,8 @@ func agreed(t *testing.T, members []*Member) string {
 	return ids[0]
 }
 
-// A user who may write the session's keys alone names the keys of no other run: each generator has its part in the
-// ID. One that changes its part later, or takes another's place, ends the session.
+// Every generator contributes to the run ID, so a user who can write the session's keys cannot make it the ID of
+// another run. A generator whose contribution changes later, or whose slot another generator takes, ends the session.
 func TestNoKeyDecidesTheRunID(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -113,8 +113,8 @@ func TestNoKeyDecidesTheRunID(t *testing.T) {
 	}
 }
 
-// A generator that joins while another looks twice at the same time is not taken for one that died: the later look may
-// have seen it first.
+// A generator that joins during concurrent calls of look is not reported as dead, although a later call may return
+// before an earlier one and have seen the generator first.
 func TestLooksAtTheSameTime(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -139,7 +139,8 @@ func TestLooksAtTheSameTime(t *testing.T) {
 	}
 }
 
-// Generators get the same start, as exactly as they say, and the records of all; nothing is left of them.
+// All generators get the same start, within the uncertainty that they report, and generator 0 gets all records. The
+// session leaves no keys.
 func TestGeneratorsMeet(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -167,7 +168,7 @@ func TestGeneratorsMeet(t *testing.T) {
 				return
 			}
 			starts[i] = start
-			const drift = 50 * time.Millisecond // of a clock that went slower than the server's
+			const drift = 50 * time.Millisecond // of a clock that is slower than the server's
 			exact, err := m.Uncertainty(t.Context(), start)
 			start.Here = start.Here.Add(drift)
 			drifted, wrong := m.Uncertainty(t.Context(), start)
@@ -182,7 +183,7 @@ func TestGeneratorsMeet(t *testing.T) {
 		})
 		for _, s := range starts {
 			apart := s.Here.Sub(starts[0].Here).Abs()
-			// The server's clock is not steady to the microsecond, in which it tells the time.
+			// Redis reports its time in microseconds, and its clock is not steady at that resolution.
 			if !s.Server.Equal(starts[0].Server) || apart > s.Uncertainty+starts[0].Uncertainty+time.Millisecond {
 				t.Errorf("they begin %v apart: %+v", apart, starts)
 			}
@@ -209,7 +210,7 @@ func TestGeneratorsMeet(t *testing.T) {
 	each(again, func(_ int, m *Member) { m.Leave(t.Context()) })
 }
 
-// The generators that are there end when one does not come, and name it.
+// If a generator does not join, the others end and name it.
 func TestOneDoesNotCome(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -230,8 +231,8 @@ func TestOneDoesNotCome(t *testing.T) {
 	}
 }
 
-// If one is stopped the others learn it and name it. Generator 0 gets what the others recorded; without it no generator
-// does.
+// If a generator is stopped, the others notice it and name it. Generator 0 still gets the records of the others; if
+// generator 0 was stopped, no generator gets records.
 func TestOneIsStopped(t *testing.T) {
 	t.Parallel()
 	for _, stopped := range []int{0, 2} {
@@ -262,27 +263,27 @@ func TestOneIsStopped(t *testing.T) {
 	}
 }
 
-// If one is stopped while the others wait for its last record, it did not die.
+// A generator that is stopped while the others wait for its last record is reported as stopped, not as dead.
 func TestOneIsStoppedAtTheEnd(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	members := met(t, server, 3)
-	members[0].stop() // it does not look any more, as at its end
+	members[0].stop() // it no longer checks the others, as at its end
 	members[0].beating.Wait()
 	each(members, func(i int, m *Member) {
 		if i == 1 {
 			m.Leave(t.Context())
 			return
 		}
-		_, _ = m.HandIn(t.Context(), []byte("x")) // may say that another is lost
+		_, _ = m.HandIn(t.Context(), []byte("x")) // may report that another generator is lost
 	})
 	if lost := members[0].Lost(); lost == nil || lost.Index != 1 || lost.Why != "was stopped" {
 		t.Errorf("generator 1 was stopped, and it is said: %v", lost)
 	}
 }
 
-// A generator that lost its own slot, as after FLUSHALL, names itself and not the others as lost, and reports
-// nothing.
+// A generator whose keys disappeared, as after FLUSHALL, reports itself and not the others as lost, and returns no
+// records.
 func TestAllLoseTheirPlaces(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -303,7 +304,7 @@ func TestAllLoseTheirPlaces(t *testing.T) {
 	})
 }
 
-// A session that failed does not refuse the next one of its name: its states and records are there for a while.
+// The remaining keys of a failed session do not prevent the next session of the same name.
 func TestTheNextSession(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -313,7 +314,7 @@ func TestTheNextSession(t *testing.T) {
 	if _, err := failed.HandIn(t.Context(), []byte("x")); err != nil {
 		t.Fatal(err)
 	}
-	if err := server.Client(t).Del(t.Context(), of.settingsKey()).Err(); err != nil { // it expires soon
+	if err := server.Client(t).Del(t.Context(), of.settingsKey()).Err(); err != nil { // as if it had expired
 		t.Fatal(err)
 	}
 	next := join(t, server, of)
@@ -323,7 +324,7 @@ func TestTheNextSession(t *testing.T) {
 	next.Leave(t.Context())
 }
 
-// In a cluster all ask the same server for its time: that of the session.
+// In a cluster, all generators read the clock of the same node, which holds the session's keys.
 func TestTimeOfACluster(t *testing.T) {
 	t.Parallel()
 	top := redistest.StartTopology(t, "cluster:3")
@@ -357,7 +358,7 @@ func TestTimeOfACluster(t *testing.T) {
 	}
 }
 
-// If one ends before the others, they do not wait for it, and its record counts.
+// If a generator ends before the others, they do not wait for it, and its record counts.
 func TestOneEndsEarly(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -375,7 +376,7 @@ func TestOneEndsEarly(t *testing.T) {
 	})
 }
 
-// Join refuses a generator that does not fit the session, and gives the reason.
+// Join refuses a generator that does not fit the session, and returns the reason.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -390,9 +391,9 @@ func TestRefusals(t *testing.T) {
 	refused("session test already has another generator 1", generators(2, 1))
 	other := generators(2, 0)
 	other.Settings = map[string]string{"--clients": "6"}
-	refused("--clients is 6 here, and 5 for the first generator", other)
+	refused("--clients is 6 here, but 5 for the first generator", other)
 	other.Settings = nil
-	refused("--clients is not given here, and 5 for the first generator", other)
+	refused("--clients is not given here, but 5 for the first generator", other)
 	members = append(members, join(t, server, generators(2, -1)))
 	refused("session test already has all its 2 generators", generators(2, -1))
 	for range 2 {
@@ -406,7 +407,7 @@ func TestRefusals(t *testing.T) {
 	left := members[0].meeting
 	members[1].Leave(t.Context())
 	members[0].Leave(t.Context())
-	// Their settings may expire before them.
+	// The settings may expire before the states of the generators.
 	if err := server.Client(t).Del(t.Context(), generators(2, 0).settingsKey()).Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -417,7 +418,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// A record that others deleted or replaced is missing. It takes no other generator's record away.
+// If another program deleted or replaced a generator's record, that record is missing. The records of the other
+// generators remain.
 func TestDamagedRecords(t *testing.T) {
 	t.Parallel()
 	for name, damage := range map[string]func(redis.UniversalClient, string) error{
@@ -452,7 +454,8 @@ func TestDamagedRecords(t *testing.T) {
 	}
 }
 
-// What others write into the session's keys is an error, and never taken for a generator's.
+// A value that another program writes into the session's keys causes an error. It is never taken for a generator's
+// value.
 func TestHostileKeys(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ key, value, want string }{

@@ -9,18 +9,19 @@ import (
 	"github.com/lockbench/lockbench/internal/pause"
 )
 
-// Each generator hands its record in at the end of the session, for generator 0, which writes the report and deletes
-// the session's keys.
+// At the end of the session each generator hands in its record. Generator 0 collects the records, writes the report and
+// deletes the session's keys.
 
-// record passes on this generator's record, which is not empty.
+// record stores this generator's record, which must not be empty, for generator 0.
 func (m *Member) record(ctx context.Context, step int, record []byte) error {
 	if len(record) > mostRecord {
-		return fmt.Errorf("pass on the record: it must have at most %[2]d bytes, not %[1]d", len(record), mostRecord)
+		return fmt.Errorf("store the record: it must have at most %[2]d bytes, not %[1]d", len(record), mostRecord)
 	}
 	return m.client.Set(ctx, m.key("record", step, m.Index), record, m.of.Patience+life).Err()
 }
 
-// records returns the records of a step; nil for a generator whose key does not hold one: the others have theirs.
+// records returns the records of a step. The entry of a generator is nil if its key does not hold a record; this does
+// not affect the entries of the others.
 func (m *Member) records(ctx context.Context, step int, without []bool) ([][]byte, error) {
 	all := make([][]byte, m.of.Number)
 	for i := range all {
@@ -36,8 +37,9 @@ func (m *Member) records(ctx context.Context, step int, without []bool) ([][]byt
 	return all, nil
 }
 
-// HandIn passes on this generator's last record. Generator 0, which reports, gets those of all that were not lost, and
-// deletes the session's keys; the others get nil. A generator that was lost itself hands in nothing.
+// HandIn stores this generator's last record. For generator 0, which writes the report, it returns the records of all
+// generators that were not lost, and deletes the session's keys; for the others it returns nil. A generator that was
+// lost itself stores nothing.
 func (m *Member) HandIn(ctx context.Context, record []byte) (records [][]byte, err error) {
 	defer func() { err = unreachable(err) }()
 	m.stop()
@@ -61,7 +63,7 @@ func (m *Member) HandIn(ctx context.Context, record []byte) (records [][]byte, e
 	}
 	absent, stopped := make([]bool, m.of.Number), make([]bool, m.of.Number)
 	for deadline := time.Now().Add(m.of.Patience); ; pause.Plain(ctx.Done(), polls) {
-		// As long as this session has keys to delete, no other begins.
+		// While the settings exist, no other session of this name begins, so they must not expire before their deletion.
 		_ = m.client.PExpire(ctx, m.of.settingsKey(), life).Err()
 		all, err := m.states(ctx)
 		if err != nil {
@@ -74,7 +76,7 @@ func (m *Member) HandIn(ctx context.Context, record []byte) (records [][]byte, e
 		ready := true
 		for i, s := range all {
 			absent[i] = s == nil || s.phase != done
-			stopped[i] = stopped[i] || s != nil && away(i) // what it says of itself expires
+			stopped[i] = stopped[i] || s != nil && away(i) // remember it: its own report expires
 			ready = ready && (!absent[i] || away(i))
 		}
 		if ready || time.Now().After(deadline) || ctx.Err() != nil {
@@ -90,13 +92,13 @@ func (m *Member) HandIn(ctx context.Context, record []byte) (records [][]byte, e
 		case stopped[i]:
 			m.miss(&Lost{i, wasStopped})
 		default:
-			m.miss(&Lost{i, "died: it did not pass on its record"})
+			m.miss(&Lost{i, "died: it did not hand in its record"})
 		}
 	}
 	return records, m.clear(ctx, step)
 }
 
-// clear deletes the session's keys after its last barrier. Those of a generator that still ends expire.
+// clear deletes the session's keys after its last barrier. The keys of a generator that is still ending expire.
 func (m *Member) clear(ctx context.Context, step int) error {
 	keys := []string{m.of.settingsKey(), m.key("start", step)}
 	for i := range m.of.Number {
@@ -106,12 +108,12 @@ func (m *Member) clear(ctx context.Context, step int) error {
 	return m.client.Del(ctx, keys...).Err()
 }
 
-// Leave ends this generator's part without a record. The other generators end too, at the latest when this one has sent
-// no sign of life for too long. Its keys expire.
+// Leave ends this generator's part in the session without a record. The other generators end too, at the latest when
+// its heartbeats have been missing for too long. Its keys expire.
 func (m *Member) Leave(ctx context.Context) {
 	m.stop()
 	m.beating.Wait()
-	m.miss(&Lost{m.Index, wasStopped}) // unless another is lost
+	m.miss(&Lost{m.Index, wasStopped}) // has no effect if another generator is lost already
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	step := 0

@@ -37,8 +37,7 @@ func TestParseAddress(t *testing.T) {
 	}
 }
 
-// Whatever is wrong with an address, and wherever that leaves the password, it
-// is not repeated.
+// The error of a wrong address never repeats the password, wherever the mistake has put it.
 func TestBadAddressKeepsPassword(t *testing.T) {
 	const secret = "s3cr3t"
 	for _, address := range []string{
@@ -92,7 +91,7 @@ func TestUnreachable(t *testing.T) {
 			if said := refuses(t, Options{Address: address}, ErrUnreachable); strings.Contains(said, "s3cr3t") {
 				t.Errorf("error repeats the password: %s", said)
 			}
-			// It waits for 4 s; a client that waited as in a run would take 10.
+			// It waits for 4 s. With the timeouts of a run's client it would wait for 10 s.
 			if took := time.Since(started); took > 9*time.Second {
 				t.Errorf("it took %v to say so", took)
 			}
@@ -100,7 +99,7 @@ func TestUnreachable(t *testing.T) {
 	}
 }
 
-// saying is a server that says the same to everything.
+// saying returns the address of a server that sends the same reply to every command.
 func saying(t *testing.T, reply string) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -130,14 +129,14 @@ func saying(t *testing.T, reply string) string {
 	return listener.Addr().String()
 }
 
-// What servers say in trouble leads to what to do.
+// The errors of servers and of the network lead to advice.
 func TestNextSteps(t *testing.T) {
 	for _, test := range []struct {
 		reply, next string
 		kind        error
 	}{
-		{"-LOADING Redis is loading the dataset in memory", "", ErrUnreachable}, // its own words are enough
-		{"-NOAUTH Authentication required.", "asks for a password", ErrConfig},
+		{"-LOADING Redis is loading the dataset in memory", "", ErrUnreachable}, // the error itself is enough
+		{"-NOAUTH Authentication required.", "requires a password", ErrConfig},
 		{"-WRONGPASS invalid username-password pair or user is disabled.", "user or password is wrong", ErrConfig},
 		{"-ERR max number of clients reached", "no more connections", ErrUnreachable},
 		{"-MOVED 3999 127.0.0.1:6381", "a node of a cluster", ErrConfig},
@@ -162,7 +161,7 @@ func TestNextSteps(t *testing.T) {
 		"it is Tuesday",
 		`unknown command "lits" for "lockbench"`,
 		"print: write /dev/stdout: broken pipe",
-		// a registry out of reach is no Redis out of reach
+		// an unreachable registry is not an unreachable Redis
 		launch.ErrNoImage.Error() + ": lookup registry: no such host",
 	} {
 		if next := NextStep(none); next != "" {

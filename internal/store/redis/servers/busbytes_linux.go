@@ -10,13 +10,13 @@ import (
 
 // The layout of the kernel's messages, see sock_diag(7) and linux/inet_diag.h.
 const (
-	diagHeader    = 72  // size of inet_diag_msg, which attributes follow
-	diagInfo      = 2   // INET_DIAG_INFO, the attribute with a tcp_info
-	bytesReceived = 128 // of tcpi_bytes_received in tcp_info
+	diagHeader    = 72  // size of inet_diag_msg; attributes follow it
+	diagInfo      = 2   // INET_DIAG_INFO, the attribute that holds a tcp_info
+	bytesReceived = 128 // offset of tcpi_bytes_received in tcp_info
 )
 
-// received returns the bytes that this machine's connected loopback sockets have received, summed
-// by local address, as the kernel counts them; nil if not available.
+// received returns the bytes that each local address of this machine's connected loopback sockets has received, as the
+// kernel counts them; nil if not available.
 func received() map[netip.AddrPort]int64 {
 	socket, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)
 	if err != nil {
@@ -59,7 +59,7 @@ func received() map[netip.AddrPort]int64 {
 	return sum
 }
 
-// countSocket adds the bytes of one socket, if it is on the loopback interface.
+// countSocket adds the bytes of one socket to sum, if the socket is on the loopback interface.
 func countSocket(sum map[netip.AddrPort]int64, family byte, socket []byte) {
 	if len(socket) < diagHeader {
 		return

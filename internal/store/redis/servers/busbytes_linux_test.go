@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestReceived: the kernel's counts are of IPv4, of IPv6, and of an IPv4 connection to a socket for both.
+// The kernel's counts include IPv4, IPv6, and an IPv4 connection to a dual-stack socket.
 func TestReceived(t *testing.T) {
 	t.Parallel()
 	if received() == nil {
@@ -44,7 +44,7 @@ func TestReceived(t *testing.T) {
 	}
 }
 
-// TestShortSockets: a message that ends early, or whose attributes have wrong lengths, counts for nothing.
+// A message that ends early, or whose attributes have wrong lengths, is not counted.
 func TestShortSockets(t *testing.T) {
 	t.Parallel()
 	attribute := func(kind uint16, length int, content ...byte) []byte {

@@ -4,5 +4,5 @@ package servers
 
 import "net/netip"
 
-// received returns nil: it needs Linux.
+// received returns nil, because it needs Linux.
 func received() map[netip.AddrPort]int64 { return nil }

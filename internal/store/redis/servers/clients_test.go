@@ -29,7 +29,7 @@ func TestConnectFillsThePool(t *testing.T) {
 	if err != nil || len(left.Connections) != pool {
 		t.Errorf("%d connections carry the name, %v; want %d", len(left.Connections), err, pool)
 	}
-	// A strategy's own clients are made of the same options and count as well.
+	// Clients that a strategy opens use the same options, and their traffic counts as well.
 	before := readOf(t, s)
 	own, err := goredis.Dial(node, func(*redis.Options) {})
 	must(t, err)
@@ -46,7 +46,7 @@ func TestConnectFillsThePool(t *testing.T) {
 	}
 }
 
-// A blocking command must outlast a stalled server; a dead one is out of reach.
+// A blocking command must survive a stall of the server. A dead server counts as unreachable.
 func TestStalledServer(t *testing.T) {
 	t.Parallel()
 	p := process(t)
@@ -82,7 +82,7 @@ func TestTooManyConnections(t *testing.T) {
 	if !errors.Is(err, ErrUnreachable) {
 		t.Errorf("20 connections of 10: %v", err)
 	}
-	// What had been opened is closed again; Redis notices a little later.
+	// The connections that were opened are closed again; Redis notices that a little later.
 	poll.Until(t, "the connections end", func() bool {
 		left, err := s.Leftovers(t.Context(), "mark", clientsName)
 		return err == nil && len(left.Connections) == 0
@@ -123,7 +123,7 @@ func TestPasswordAndUser(t *testing.T) {
 	}
 }
 
-// A managed Redis may allow its users few commands in addition to those on data.
+// A managed Redis may permit its users hardly any commands except those on data.
 func TestWithoutInfo(t *testing.T) {
 	p := process(t, "--user", "little", "on", ">pw", "~*", "&*", "+@all",
 		"-info", "-config", "-client|list", "-pubsub|channels", "-eval", "-evalsha", "-script")
@@ -201,7 +201,7 @@ func TestLeftovers(t *testing.T) {
 	}
 	left, err := s.Leftovers(ctx, mark, clientsName)
 	must(t, err)
-	// One pool connection and one of each subscription carry the name.
+	// The connection of the pool and one connection per PubSub carry the name.
 	if len(left.Keys) != 2500 || len(left.Channels) != 1 || len(left.Connections) != 5 {
 		t.Errorf("%d keys, channels %v, connections %v", len(left.Keys), left.Channels, left.Connections)
 	}

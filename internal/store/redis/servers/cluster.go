@@ -15,7 +15,7 @@ import (
 )
 
 // clustered is a Redis Cluster.
-type clustered struct{ single } //nolint:unused // it has the methods of single
+type clustered struct{ single } //nolint:unused // it inherits the methods of single
 
 func (clustered) settings() []string                { return redisserver.ClusterSettings() }
 func (clustered) ports() ([]int, error)             { return redisserver.ClusterPorts() }
@@ -61,13 +61,13 @@ func (s *Server) findCluster(ctx context.Context, runID string) error {
 	unnamed := func(n redis.ClusterNode) bool { return strings.HasPrefix(n.Addr, "?:") }
 	nowhere := func(slot redis.ClusterSlot) bool { return slices.ContainsFunc(slot.Nodes, unnamed) }
 	switch {
-	case errors.Is(err, redis.Nil), slices.ContainsFunc(slots, nowhere): // instead of a host
+	case errors.Is(err, redis.Nil), slices.ContainsFunc(slots, nowhere): // the node announces no host
 		err = errEndpoints
 	case err == nil && len(slots) == 0:
 		err = errors.New("the cluster has no slots assigned yet")
 	}
 	if err != nil {
-		return fmt.Errorf("%w: ask %s for the nodes of its cluster: %w", ErrConfig, seed.addr(), err)
+		return fmt.Errorf("%w: read the nodes of the cluster of %s: %w", ErrConfig, seed.addr(), err)
 	}
 	ids := map[string]bool{}
 	s.nodes = nil
@@ -102,8 +102,8 @@ func (s *Server) findCluster(ctx context.Context, runID string) error {
 	return disconnect(seeds)
 }
 
-// announcedAddr returns a node's address. A node that does not know its host has the host of the
-// seed.
+// announcedAddr returns the address of an announced node. A node that does not know its own host is assumed to have the
+// seed's host.
 func announcedAddr(announced, seed string) string {
 	host, port, err := net.SplitHostPort(announced)
 	if err != nil || host != "" {

@@ -12,8 +12,7 @@ import (
 	"github.com/lockbench/lockbench/internal/testkit/poll"
 )
 
-// A cluster takes two seconds to serve, so all that is asked of one is asked of
-// the same.
+// A cluster needs two seconds to serve all slots, so one cluster serves all subtests.
 func TestCluster(t *testing.T) {
 	s := open(t, Options{Address: "process", Topology: "cluster:3", RunID: "r1"})
 	about := s.Describe()
@@ -29,7 +28,7 @@ func TestCluster(t *testing.T) {
 	t.Run("addresses", func(t *testing.T) { clusterAddresses(t, s) })
 	t.Run("sweep", func(t *testing.T) { clusterSweep(t, s) })
 	t.Run("restart", func(t *testing.T) { clusterRestart(t, s) })
-	refusesStrangers(t, s) // the restarted one, too
+	refusesStrangers(t, s) // also on the restarted node
 }
 
 func clusterKeys(t *testing.T, s *Server) {
@@ -48,7 +47,7 @@ func clusterKeys(t *testing.T, s *Server) {
 		must(t, client.Set(ctx, fmt.Sprintf("%s%d}", mark, i), "v", 0).Err())
 	}
 	d := readOf(t, s).Since(before, keys)
-	// The two readings differ by one INFO a node.
+	// The difference contains one INFO per node.
 	if d.Commands["set"] != keys || *d.RoundTrips != keys+3 || *d.OtherTraffic != 0 {
 		t.Errorf("commands %v in %d round trips, %.1f %% foreign", d.Commands, *d.RoundTrips, *d.OtherTraffic)
 	}
@@ -76,8 +75,8 @@ func clusterKeys(t *testing.T, s *Server) {
 	}
 }
 
-// A message goes to all nodes and reaches the subscribers of the whole cluster, one
-// to a shard those of its shard only.
+// A message is forwarded to all nodes and reaches the subscribers of the whole cluster. A sharded message reaches only
+// those of its shard.
 func clusterChannels(t *testing.T, s *Server) {
 	ctx := t.Context()
 	client := clientsOf(t, s, 1)[0].Client
@@ -115,7 +114,7 @@ func clusterChannels(t *testing.T, s *Server) {
 	}
 }
 
-// clusterBus: bytes of messages published to all nodes are counted, in time.
+// The bytes of a message that is published to all nodes are counted within the time limit.
 func clusterBus(t *testing.T, s *Server) {
 	if runtime.GOOS != "linux" {
 		t.Skip("only Linux reports the bytes that a socket has received")
@@ -139,7 +138,7 @@ func clusterBus(t *testing.T, s *Server) {
 	})
 }
 
-// One address is enough to know a cluster by.
+// One address is enough to find all nodes of a cluster.
 func clusterAddresses(t *testing.T, s *Server) {
 	at := urls(s)
 	for _, address := range []string{at[1], at[2] + ", " + at[0]} {
@@ -174,7 +173,7 @@ func clusterSweep(t *testing.T, s *Server) {
 	}
 }
 
-// A node that comes back has its slots, with or without data.
+// A node that restarts still has its slots, with or without data.
 func clusterRestart(t *testing.T, s *Server) {
 	ctx := t.Context()
 	own := s.Owned()[1]

@@ -13,11 +13,11 @@ import (
 	"github.com/lockbench/lockbench/internal/store"
 )
 
-// greetings open a connection and are no part of an acquisition.
+// greetings are commands that open a connection and are not part of an acquisition.
 var greetings = []string{"HELLO", "AUTH", "CLIENT", "SELECT", "PING", "READONLY", "CLUSTER", "COMMAND"}
 
-// Commands returns the names of the commands in data of the Redis protocol, without greetings. The
-// name of a script includes its digest. It returns none if the data begins inside a command.
+// Commands returns the names of the commands in data of the Redis protocol, without greetings. The name of a script
+// includes its digest. It returns none if the data begins in the middle of a command.
 func (*Server) Commands(written []byte) []string {
 	return slices.DeleteFunc(commandsIn(written), func(name string) bool { return slices.Contains(greetings, name) })
 }
@@ -54,7 +54,7 @@ func commandsIn(b []byte) []string {
 	return names
 }
 
-// length reads the number of a line such as *3 or $5, and returns what follows the line.
+// length reads the number of a line such as *3 or $5, and returns it with the data after the line.
 func length(b []byte) (int, []byte, bool) {
 	end := bytes.Index(b, []byte("\r\n"))
 	if end < 2 {
@@ -70,13 +70,13 @@ func length(b []byte) (int, []byte, bool) {
 	return n, b[end+2:], true
 }
 
-// observed counts the requests of the observers' connections, to separate them from the clients'.
+// observed counts the requests on the observers' connections, so that they can be told apart from the clients'.
 type observed struct{ *store.Meter }
 
 // withSubcommands are the commands of the observers that INFO commandstats counts by subcommand.
 var withSubcommands = []string{"client", "cluster", "command", "config", "pubsub", "script"}
 
-// count counts commands by the names that they have in INFO commandstats.
+// count counts commands under the names that they have in INFO commandstats.
 func (o observed) count(commands ...redis.Cmder) {
 	for _, c := range commands {
 		name := c.Name()

@@ -20,20 +20,19 @@ import (
 
 const (
 	dialTimeout = 5 * time.Second
-	// readTimeout is longer than the 3 s for which faults may stop a server.
+	// readTimeout is longer than the 3 s for which a fault may stop a server.
 	readTimeout = 10 * time.Second
 	poolTimeout = 30 * time.Second
-	// dialsAtOnce is below 511, Redis's default backlog.
+	// dialsAtOnce is below 511, the default length of Redis's backlog.
 	dialsAtOnce = 128
-	// bufferSize limits 10,000 blocked connections to 80 MB; the locks' commands are short.
+	// bufferSize limits the buffers of 10,000 blocked connections to 80 MB. The locks' commands are short.
 	bufferSize = 4 << 10
 )
 
-// Clients opens one application instance's own clients under that CLIENT name, with filled command
-// pools of that size. There is one client for each independent node, and a minority of these
-// may be down; one for the primary, which follows a promotion; one for a whole cluster, with a
-// pool for each node. Every connection takes the detour if there is one, including those that
-// a strategy dials itself. The caller closes the clients.
+// Clients opens the clients of one application instance under this CLIENT name, with filled command pools of this size.
+// There is one client per independent node, and a minority of these nodes may be down; or one client for the primary,
+// which follows a promotion; or one client for a whole cluster, with a pool per node. detour, unless nil, wraps every
+// connection, including those that a strategy dials itself. The caller closes the clients.
 func (s *Server) Clients(ctx context.Context, name string, pool int, detour store.Through) ([]goredis.Node, error) {
 	t := s.meter.Instance()
 	if detour == nil {
@@ -49,7 +48,7 @@ func (s *Server) Clients(ctx context.Context, name string, pool int, detour stor
 	for _, n := range at {
 		options := optionsOf(n)
 		options.Dialer = s.toPrimary(detour(options.Dialer))
-		if n.watchers != nil { // a driver dials what stands there
+		if n.watchers != nil { // a driver dials the address in these options
 			if found, err := n.watchers.where(ctx); err == nil {
 				options.Addrs = []string{found}
 			}
@@ -61,7 +60,7 @@ func (s *Server) Clients(ctx context.Context, name string, pool int, detour stor
 	for i, n := range nodes {
 		wg.Go(func() {
 			if err := fill(ctx, n.Client, pool); err != nil {
-				if hungUp(err) { // the observer is connected
+				if hungUp(err) { // the observer could connect, so it is not the address
 					err = fmt.Errorf("%w: %w", errTurnedAway, err)
 				}
 				problems[i] = fmt.Errorf("%w: connect to %s: %w", sentinel(err), at[i].addr(), err)
@@ -78,9 +77,9 @@ func (s *Server) Clients(ctx context.Context, name string, pool int, detour stor
 	return nodes, nil
 }
 
-// clusterOptions are the options of a client for the whole cluster. It follows no redirection,
-// because a ClusterClient with redirections also repeats a command after a broken connection.
-// From MOVED it learns the node for the next command.
+// clusterOptions are the options of a client for the whole cluster. The client follows no redirections, because a
+// ClusterClient that follows them also repeats a command after a broken connection. A MOVED reply still updates its
+// slots for the next command.
 func (s *Server) clusterOptions(t *netfault.Traffic, name string, pool int) *redis.UniversalOptions {
 	options := s.nodes[0].clientOptions(t, name, pool, s.dials)
 	options.IsClusterMode = true
@@ -92,8 +91,8 @@ func (s *Server) clusterOptions(t *netfault.Traffic, name string, pool int) *red
 	return options
 }
 
-// clientOptions are the options of every client of a run. Nothing is retried: a repeated SET NX
-// would change what is measured.
+// clientOptions are the options of every client of a run. Nothing is retried, because a repeated SET NX would change
+// the measurement.
 func (n *node) clientOptions(t *netfault.Traffic, name string, pool int, slots chan struct{}) *redis.UniversalOptions {
 	options := n.options
 	options.ClientName = name
@@ -105,7 +104,7 @@ func (n *node) clientOptions(t *netfault.Traffic, name string, pool int, slots c
 	options.ContextTimeoutEnabled = true
 	options.PoolSize = pool
 	options.PoolTimeout = poolTimeout
-	options.PipelinePoolSize = -1 // pipelines share the pool, so that no connection is opened during a run
+	options.PipelinePoolSize = -1 // pipelines use the pool, so that a run opens no connections
 	options.ConnMaxIdleTime = -1
 	options.ReadBufferSize, options.WriteBufferSize = bufferSize, bufferSize
 	// A connection starts with as few commands as possible.
@@ -117,7 +116,7 @@ func (n *node) clientOptions(t *netfault.Traffic, name string, pool int, slots c
 // fill opens all connections of a client's pools.
 func fill(ctx context.Context, client redis.UniversalClient, pool int) error {
 	if cluster, ok := client.(*redis.ClusterClient); ok {
-		// With the first command the client learns the slots and the commands.
+		// With its first command the client reads the slots and the table of commands.
 		if err := cluster.Exists(ctx, "lockbench").Err(); err != nil {
 			return err
 		}
@@ -149,10 +148,10 @@ func fillPool(ctx context.Context, client *redis.Client, pool int) error {
 	for _, conn := range conns {
 		_ = conn.Close() // returns it to the pool
 	}
-	return cmp.Or(problems...) // one error is enough
+	return cmp.Or(problems...) // the first error is enough
 }
 
-// dialer opens connections with counted traffic. slots limits the dials at the same time: thousands
+// dialer opens connections and counts their traffic. slots limits the number of concurrent dials, because thousands
 // would overflow the server's backlog.
 func dialer(t *netfault.Traffic, config *tls.Config, slots chan struct{}) store.Dialer {
 	plain := net.Dialer{KeepAlive: 5 * time.Minute}
@@ -161,7 +160,7 @@ func dialer(t *netfault.Traffic, config *tls.Config, slots chan struct{}) store.
 		case slots <- struct{}{}:
 			defer func() { <-slots }()
 		case <-ctx.Done():
-			return nil, fmt.Errorf("wait to dial: %w", ctx.Err())
+			return nil, fmt.Errorf("wait for other dials: %w", ctx.Err())
 		}
 		conn, err := plain.DialContext(ctx, network, addr)
 		if err != nil {
@@ -169,7 +168,7 @@ func dialer(t *netfault.Traffic, config *tls.Config, slots chan struct{}) store.
 		}
 		if config != nil {
 			config := config
-			if config.ServerName == "" { // of a primary that Sentinels name
+			if config.ServerName == "" { // the address came from a Sentinel
 				config = config.Clone()
 				config.ServerName, _, _ = net.SplitHostPort(addr)
 			}

@@ -22,8 +22,7 @@ import (
 
 func init() { containers.Quiet() }
 
-// needDocker skips a test of containers on a machine without Docker, where
-// processes are what runs.
+// needDocker skips a container test on a machine without Docker, where lockbench starts processes.
 func needDocker(t *testing.T) launch.Engine {
 	t.Helper()
 	d, err := launch.OpenEngine(t.Context())
@@ -48,7 +47,7 @@ func TestDurabilityInContainers(t *testing.T) {
 	}
 }
 
-// A primary and a replica in containers.
+// A topology of a primary and a replica works in containers.
 func TestContainersOfSeveralNodes(t *testing.T) {
 	needDocker(t)
 	ctx, s := t.Context(), open(t, Options{Address: "container", Topology: "replicas:1"})
@@ -57,13 +56,13 @@ func TestContainersOfSeveralNodes(t *testing.T) {
 		t.Errorf("description %+v", about)
 	}
 	refusesStrangers(t, s)
-	must(t, s.promote(ctx, s.nodes[1]), s.Settle(ctx)) // the old primary follows
+	must(t, s.promote(ctx, s.nodes[1]), s.Settle(ctx)) // the old primary becomes a replica
 	if role := s.nodes[1].observer.Info(ctx, "replication").Val(); !strings.Contains(role, "role:master") {
 		t.Errorf("the promoted replica: %s", role)
 	}
 }
 
-// Tests on a machine without redis-server run on a container.
+// On a machine without redis-server, tests use a container.
 func TestStartOwnWithoutBinary(t *testing.T) {
 	image, err := needDocker(t).Obtain(t.Context(), Options{}.fleet(single{}).Image, t.Logf)
 	must(t, err)
@@ -76,8 +75,8 @@ func TestStartOwnWithoutBinary(t *testing.T) {
 	}
 }
 
-// The published port is for machines whose Docker has a network of its own; it
-// is tried here by hand, since on Linux the host's network comes first.
+// A published port serves machines whose Docker has a separate network. The test selects it explicitly, because on
+// Linux the host's network comes first.
 func TestPublishedPort(t *testing.T) {
 	needDocker(t)
 	of := Options{}.fleet(single{})
@@ -98,7 +97,7 @@ func TestPublishedPort(t *testing.T) {
 	}
 }
 
-// brokenDocker is an engine that says it is there and then does nothing.
+// brokenDocker returns the environment variable for an engine that answers pings and fails every other request.
 func brokenDocker(t *testing.T) string {
 	t.Helper()
 	engine := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -115,7 +114,7 @@ func brokenDocker(t *testing.T) string {
 	return "DOCKER_HOST=tcp://" + engine.Listener.Addr().String()
 }
 
-// Without an engine that works it is a process, and without both it is an error that names all ways.
+// Without a working engine lockbench starts a process. Without redis-server too, the error names all ways.
 func TestAuto(t *testing.T) {
 	v, said := tryVictim(t, "auto", brokenDocker(t), "LOCKBENCH_REDIS_IMAGE=")
 	if v.addr == "" || !up(t, v.addr) {
@@ -137,7 +136,7 @@ func TestAuto(t *testing.T) {
 	}
 }
 
-// However late the interruption comes, no container stays behind.
+// No container remains, whenever the start is interrupted.
 func TestInterruptedContainer(t *testing.T) {
 	needDocker(t)
 	engine, err := testcontainers.NewDockerClientWithOpts(t.Context())
@@ -167,7 +166,7 @@ func TestInterruptedContainer(t *testing.T) {
 	}
 }
 
-// The containers of a lockbench that is killed are removed, and those of one that lives stay.
+// A sweep removes the containers of a killed lockbench and keeps those of a live one.
 func TestSweepAfterKill(t *testing.T) {
 	needDocker(t)
 	v := startVictim(t, "container")

@@ -9,7 +9,7 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// A counter refuses stale tokens as its fence says.
+// Which accesses with a stale token a counter refuses depends on its fence.
 func TestCounters(t *testing.T) {
 	const off, all, writes, read = workloads.FenceOff, workloads.FenceAll, workloads.FenceWrites, -1
 	i, session := instance(clientsOf(t, open(t, Options{Address: "process"}), 4)), store.NewRunID()
@@ -18,8 +18,8 @@ func TestCounters(t *testing.T) {
 		what  string
 		fence workloads.Fence
 		token int64
-		write int64 // or read
-		want  int64 // that is read
+		write int64 // value to write, or read
+		want  int64 // value that a read returns
 		err   error
 	}{
 		{"a new counter", off, 0, read, 0, nil},
@@ -46,7 +46,7 @@ func TestCounters(t *testing.T) {
 		}
 	}
 	plain := i.Counter("lockbench:{"+session+":1:1}:counter", off, 0)
-	for n := range int64(2) { // the first makes it
+	for n := range int64(2) { // the first write creates it
 		if err := plain.Write(t.Context(), n); err != nil {
 			t.Error(err)
 		}
@@ -54,7 +54,7 @@ func TestCounters(t *testing.T) {
 			t.Errorf("a counter without tokens has %d, %v; want %d", got, err, n)
 		}
 	}
-	// What was written with the largest token stays, however many come at the same time.
+	// Under concurrent accesses, the value written with the largest token remains.
 	crowded := "lockbench:{" + session + ":1:2}:counter"
 	var clients sync.WaitGroup
 	for token := int64(1); token <= 20; token++ {

@@ -19,22 +19,22 @@ import (
 
 const (
 	ttl = 300 * time.Millisecond
-	// what breaks no connection leaves no lock behind; no stall of the machine is to end a lease
+	// calm is the TTL for faults that leave no lock behind. No stall of the machine may end such a lease.
 	calm  = 20 * time.Second
 	brief = "2ms"
-	// untilAnother is brief, but for one client that holds the lock from before the fault
-	// until another holds it too, and untilOver until the fault has come about: what happens
-	// when is a matter of events, see order.
+	// untilAnother is like brief, but one client that acquired the lock before the fault holds it until another client
+	// holds it too. untilOver is like it, but the client holds the lock until the fault is over. Both depend on the order
+	// of events, not on times, see order.
 	untilAnother, untilOver = "until another", "until over"
 )
 
-// experiment is a run with a fault, or several of them, on servers of its own.
+// experiment is a run with one or several faults on separate servers.
 type experiment struct {
 	strategy string
 	topology string
-	fault    string // several with blanks between them; the first is checked
-	hold     string // of several locks if it is long; a fixed one has all be taken at 0, hold, 2 hold and so on
-	marks    int    // nodes that have a foreign key afterwards
+	fault    string // one or several, separated by blanks; check gets the first
+	hold     string // any other than brief uses several locks, all taken at 0, hold, 2 hold and so on if it is fixed
+	marks    int    // number of nodes that still have a foreign key afterwards
 
 	check func(*testing.T, *outcome)
 }
@@ -47,8 +47,8 @@ type outcome struct {
 	server   *Server
 }
 
-// longestGap is for how long a client got nothing at most, and how many locks others
-// got meanwhile.
+// longestGap returns the longest time in which a client acquired no lock, and how many locks the other clients acquired
+// in that time.
 func (o *outcome) longestGap(client int) (gap time.Duration, others int) {
 	since, meanwhile := o.acquired[0].Granted, 0
 	for i, a := range o.acquired {
@@ -65,15 +65,15 @@ func (o *outcome) longestGap(client int) (gap time.Duration, others int) {
 	return gap, others
 }
 
-// watch is an Observer, and Faults that it knows the end of.
+// watch is an Observer, and wraps Faults to record when all of them have ended.
 type watch struct {
 	store.Faults
-	done   func() // once there were enough
-	enough int    // acquisitions after all faults that show that all clients continue
+	done   func() // called after enough acquisitions
+	enough int    // number of acquisitions after all faults that proves that all clients continue
 
 	mu       sync.Mutex
 	acquired []engine.Acquisition
-	over     int // acquisitions until all faults were over; 0 before
+	over     int // number of acquisitions when the last fault ended; 0 before that
 
 	order  order
 	pin    *pin
@@ -124,7 +124,7 @@ func (e experiment) run(t *testing.T) {
 	must(t, err)
 	server := open(t, Options{Address: redisserver.Quickest(), Topology: e.topology, RunID: "e5700000"})
 	marked(t, server, true)
-	must(t, server.Settle(t.Context())) // the replicas have it
+	must(t, server.Settle(t.Context())) // the replicas have the key
 	w := workloads.Default()
 	w.Clients, w.Instances = 3, 3
 	ctx, cancel := context.WithCancel(t.Context())
@@ -155,7 +155,7 @@ func (e experiment) run(t *testing.T) {
 	}.Run(ctx)
 	must(t, err)
 	for _, why := range run.Invalid {
-		// The machine is busy with the other experiments.
+		// The other experiments keep the machine busy.
 		if why.Code != results.SeenLate && why.Code != results.StoodStill {
 			t.Errorf("invalid: %s", why)
 		}
@@ -169,7 +169,7 @@ func (e experiment) run(t *testing.T) {
 	if struck[0].RecoveryNS == nil || struck[0].Stall == nil {
 		t.Fatalf("it never recovered: %+v, errors %v", struck[0], run.Errors)
 	}
-	// Whatever happened, the servers are as they were.
+	// After any fault, the servers must be in their original state.
 	must(t, server.Settle(t.Context()), server.Ping(t.Context()))
 	slices.SortFunc(seen.acquired, func(a, b engine.Acquisition) int { return cmp.Compare(a.Granted, b.Granted) })
 	if got := marked(t, server, false); got != e.marks {
@@ -178,7 +178,7 @@ func (e experiment) run(t *testing.T) {
 	e.check(t, &outcome{run, seen.acquired, struck[0], server})
 }
 
-// together carries experiments out at the same time: they mostly wait, but not only.
+// together runs experiments concurrently, because they mostly wait, but at most six at a time.
 func together(t *testing.T, experiments []experiment) {
 	var all sync.WaitGroup
 	atATime := make(chan struct{}, 6)

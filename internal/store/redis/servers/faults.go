@@ -18,19 +18,19 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// Injector injects the faults of one run on the servers and on the network to them; the engine injects those of
-// clients. It is a store.Faults.
+// Injector injects the faults of one run into the servers and into the network to them. The engine injects the faults
+// of clients. It is a store.Faults.
 type Injector struct {
 	*network.Network
 	server *Server
 }
 
-// Faults prepares for a workload's faults on these servers. The caller closes it.
+// Faults returns the Injector for a workload's faults. The caller closes it.
 func (s *Server) Faults(all []workloads.Fault) store.Injector {
 	return &Injector{network.New(all), s}
 }
 
-// Prepare does what must precede a fault, see store.Faults.
+// Prepare checks that a fault is possible and prepares it, see store.Faults.
 func (i *Injector) Prepare(ctx context.Context, fault workloads.Fault, where store.RunMarks) (store.Action, error) {
 	var action store.Action
 	var err error
@@ -45,8 +45,8 @@ func (i *Injector) Prepare(ctx context.Context, fault workloads.Fault, where sto
 	return action, nil
 }
 
-// targets returns the nodes to hit, with those of them that lockbench started. In a replicated topology node 0
-// means the current primary.
+// targets returns the nodes to hit, and those of them that lockbench started. In a replicated topology node 0 means the
+// current primary.
 func (s *Server) targets(fault workloads.Fault) (hit []*node, own []*Own, err error) {
 	if fault.Node == 0 && fault.N == 0 {
 		hit = s.primaries()[:1]
@@ -63,12 +63,12 @@ func (s *Server) targets(fault workloads.Fault) (hit []*node, own []*Own, err er
 		}
 	}
 	if fault.Kind().Owned && len(own) < len(hit) {
-		err = errors.New("lockbench did not start that Redis itself")
+		err = errors.New("lockbench can do this only to a Redis that it started itself")
 	}
 	return hit, own, err
 }
 
-// prepare returns the Action of a fault of the servers.
+// prepare returns the Action of a fault of servers.
 func (s *Server) prepare(ctx context.Context, fault workloads.Fault, where store.RunMarks) (store.Action, error) {
 	hit, own, err := s.targets(fault)
 	if err != nil {
@@ -78,15 +78,15 @@ func (s *Server) prepare(ctx context.Context, fault workloads.Fault, where store
 		return func(ctx context.Context) error { return launch.Each(ctx, own, do) }
 	}
 	outage := func(most store.Outage) store.Outage {
-		if s.spares(hit...) { // locks work without them
+		if s.spares(hit...) { // clients can get locks without these nodes
 			return store.NoOutage
 		}
 		return most
 	}
-	// The workload's counters are on the first of independent nodes.
+	// The counters of a workload are on the first of several independent nodes.
 	loses := s.topology.Independent() == 1 || slices.Contains(hit, s.nodes[0])
 	switch fault.Name {
-	case workloads.Kill, workloads.NodeDown: // they restart empty, or with the data that they had just before
+	case workloads.Kill, workloads.NodeDown: // the nodes restart empty, or with the data of this instant
 		back := (*Own).Restart
 		if fault.Name == workloads.NodeDown || fault.Data == workloads.DataKeep {
 			back, err = (*Own).RestartWithData, each((*Own).Save)(ctx)
@@ -96,7 +96,7 @@ func (s *Server) prepare(ctx context.Context, fault workloads.Fault, where store
 		}, err
 	case workloads.NodeRestartEmpty:
 		return store.Action{Hit: each((*Own).Restart), Outage: outage(store.Briefly), Loses: loses}, nil
-	case workloads.Pause, workloads.NodeHang: // their connections remain open
+	case workloads.Pause, workloads.NodeHang: // the connections stay open
 		return store.Action{Hit: each((*Own).Pause), End: each((*Own).Resume), Outage: outage(store.Throughout)}, nil
 	case workloads.Failover:
 		return s.failOver(ctx, hit[0], cmp.Or(time.Duration(fault.Lag), where.TTL), fault.Promote)
@@ -115,12 +115,12 @@ func (s *Server) prepare(ctx context.Context, fault workloads.Fault, where store
 	case workloads.NodeDrift:
 		return drift(hit, where, fault.Percent), nil
 	}
-	return store.Action{}, fmt.Errorf("there is no fault %s of servers", fault.Name)
+	return store.Action{}, fmt.Errorf("%s is not a fault of servers", fault.Name)
 }
 
-// failOver detaches a replica from the primary for a while, then kills the primary and promotes
-// that replica, restarted or not, or the one that has received the most. The old primary returns
-// as a replica of the new one.
+// failOver detaches a replica from the primary for the time lag. Its Hit kills the primary and then promotes the
+// detached replica, optionally after a restart, or the replica that has received the most. Its End restarts the old
+// primary as a replica of the new one.
 func (s *Server) failOver(
 	ctx context.Context, old *node, lag time.Duration, promote workloads.Promote,
 ) (store.Action, error) {
@@ -136,7 +136,7 @@ func (s *Server) failOver(
 	case <-ctx.Done():
 		return store.Action{}, errors.Join(ctx.Err(), s.rejoin(context.WithoutCancel(ctx), lagging))
 	}
-	heir := func(context.Context) (*node, error) { return lagging, nil } //nolint:unparam // the others below may fail
+	heir := func(context.Context) (*node, error) { return lagging, nil } //nolint:unparam // the functions below may fail
 	switch promote {
 	case workloads.PromoteAdvanced:
 		heir = s.advanced
@@ -151,8 +151,8 @@ func (s *Server) failOver(
 	}, nil
 }
 
-// clientPause makes a node execute no commands. The node does not execute CLIENT UNPAUSE
-// either, so End waits for the end of the pause.
+// clientPause makes a node execute no commands. The node does not execute CLIENT UNPAUSE either, so End waits until the
+// pause is over.
 func clientPause(n *node, lasts time.Duration) store.Action {
 	var over time.Time
 	return store.Action{
@@ -167,7 +167,7 @@ func clientPause(n *node, lasts time.Duration) store.Action {
 	}
 }
 
-// everywhere returns a function that calls do for every node.
+// everywhere returns a function that calls do for every node, one after the other.
 func (s *Server) everywhere(do func(context.Context, *node) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		for _, n := range s.nodes {
@@ -179,7 +179,7 @@ func (s *Server) everywhere(do func(context.Context, *node) error) func(context.
 	}
 }
 
-// killSubscribers closes the subscribers' connections of that name, and no others.
+// killSubscribers closes the subscribers' connections with this CLIENT name, and no others.
 func (s *Server) killSubscribers(ctx context.Context, name string) (store.Action, error) {
 	found := map[*node][]string{}
 	err := s.everywhere(func(ctx context.Context, n *node) error {
@@ -195,7 +195,7 @@ func (s *Server) killSubscribers(ctx context.Context, name string) (store.Action
 		err = fmt.Errorf("%w: the strategy has no subscribers", store.ErrNoTarget)
 	}
 	return store.Action{Hit: s.everywhere(func(ctx context.Context, n *node) error {
-		for _, id := range found[n] { // a connection that is gone already is no error
+		for _, id := range found[n] { // a connection that has already ended is no error
 			if err := n.observer.ClientKillByFilter(ctx, "ID", id).Err(); err != nil {
 				return err
 			}
@@ -204,15 +204,15 @@ func (s *Server) killSubscribers(ctx context.Context, name string) (store.Action
 	})}, err
 }
 
-// expire deletes the run's keys that have a TTL, as a node does whose clock jumps
-// ahead. Between two leases there are none: then it waits until all the nodes have some.
+// expire deletes the run's keys that have a TTL, as on a node whose clock jumps ahead. Between two leases there are
+// none, so it waits until all of the nodes have some.
 func expire(ctx context.Context, hit []*node, where store.RunMarks) (store.Action, error) {
 	for {
 		found := map[*node][]string{}
 		for _, n := range hit {
 			keys, err := n.leases(ctx, where)
 			if err != nil {
-				return store.Action{}, fmt.Errorf("look for leases on %s: %w", n.addr(), err)
+				return store.Action{}, fmt.Errorf("find leases on %s: %w", n.addr(), err)
 			}
 			if len(keys) > 0 {
 				found[n] = keys
@@ -231,20 +231,20 @@ func expire(ctx context.Context, hit []*node, where store.RunMarks) (store.Actio
 		select {
 		case <-time.After(time.Millisecond):
 		case <-ctx.Done():
-			return store.Action{}, fmt.Errorf("no lease appeared that could run out: %w", ctx.Err())
+			return store.Action{}, fmt.Errorf("no lease appeared that could expire: %w", ctx.Err())
 		}
 	}
 }
 
-// age reduces every TTL by some milliseconds.
+// age reduces the TTL of every key by ARGV[1] milliseconds.
 var age = redis.NewScript(`
 for _, key in ipairs(KEYS) do
 	local left = redis.call('PTTL', key)
 	if left > 0 then redis.call('PEXPIRE', key, left - ARGV[1]) end
 end`)
 
-// drift makes the run's keys with a TTL expire as on nodes with fast clocks: for each millisecond that such a clock
-// gains, the TTLs lose one.
+// drift makes the run's leases expire as if the nodes' clocks ran fast: for each millisecond that such a clock gains,
+// the TTLs lose one.
 func drift(hit []*node, where store.RunMarks, percent int) store.Action {
 	var going *errgroup.Group
 	var stop context.CancelFunc
@@ -264,7 +264,7 @@ func drift(hit []*node, where store.RunMarks, percent int) store.Action {
 	}
 }
 
-// runFast shortens the TTLs by the gain of a fast clock, until ctx ends.
+// runFast shortens the TTLs by what a fast clock gains, until ctx ends.
 func (n *node) runFast(ctx context.Context, where store.RunMarks, percent int) error {
 	begun, lost := time.Now(), int64(0)
 	for {
@@ -290,13 +290,13 @@ func (n *node) runFast(ctx context.Context, where store.RunMarks, percent int) e
 	}
 }
 
-// keysOf returns the run's keys.
+// keysOf returns the run's keys on the node.
 func (n *node) keysOf(ctx context.Context, where store.RunMarks) ([]string, error) {
 	keys, err := scan(ctx, n.observer, "*"+escapeGlob(where.Mark)+"*")
 	return slices.DeleteFunc(keys, func(key string) bool { return !where.Ours(key) }), err
 }
 
-// leases returns the run's keys that have a TTL.
+// leases returns the run's keys on the node that have a TTL.
 func (n *node) leases(ctx context.Context, where store.RunMarks) ([]string, error) {
 	keys, err := n.keysOf(ctx, where)
 	if err != nil {
@@ -315,13 +315,13 @@ func (n *node) leases(ctx context.Context, where store.RunMarks) ([]string, erro
 	return found, nil
 }
 
-// Impossible returns an error for every fault that is not possible here, see Check.
+// Impossible returns an error for every fault that is not possible on these servers, see Check.
 func (s *Server) Impossible(all []workloads.Fault) []error {
 	return Check(all, s.topology, s.Started(), s.allowed)
 }
 
-// Check returns an error for every fault that is impossible on such servers, or that a user has not permitted on a
-// server of their own. A zero topology is not known yet.
+// Check returns an error for every fault that is impossible with this topology, or that the user has not permitted on
+// their server. A zero topology is not known yet, so it excludes nothing.
 func Check(all []workloads.Fault, topology Topology, started, allowed bool) []error {
 	var wrong []error
 	for _, f := range all {
@@ -333,7 +333,7 @@ func Check(all []workloads.Fault, topology Topology, started, allowed bool) []er
 			wrong = append(wrong, fmt.Errorf("%s needs a Redis that lockbench starts itself", name))
 		case !started && !allowed:
 			wrong = append(wrong, fmt.Errorf(
-				"%s would disturb a Redis that lockbench has not started: --allow-faults-on-my-server allows it", name))
+				"%s would disturb a Redis that lockbench did not start: --allow-faults-on-my-server permits this", name))
 		}
 		if topology.Kind == "" {
 			continue

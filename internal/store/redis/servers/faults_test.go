@@ -13,16 +13,16 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// somebodys is a key that looks like one of the run's.
+// somebodys is a key of another program whose name contains the mark of the run.
 const somebodys = "app:{e5700000:1:0}"
 
-// marked puts a key with a TTL on all nodes that take it, or says on how many it is.
+// marked either sets somebodys with a TTL on every node that accepts it, or returns the number of nodes that have it.
 func marked(t *testing.T, server *Server, set bool) int {
 	t.Helper()
 	found := 0
 	for _, n := range server.nodes {
 		if set {
-			// replicas refuse it, and have it of the primary
+			// replicas refuse the write, and get the key from the primary
 			_ = n.observer.Set(t.Context(), somebodys, 1, time.Hour).Err()
 		} else {
 			found += int(n.observer.Exists(t.Context(), somebodys).Val())
@@ -40,7 +40,7 @@ func executed(t *testing.T, server *Server, command string) bool {
 }
 
 func halted(t *testing.T, o *outcome) {
-	// The time that the machine takes to begin and to end the fault is part of it, but it blocks no client.
+	// The machine needs time to begin and to end the fault. This time counts as part of the fault but blocks no client.
 	if s := o.strike; !s.Halts || s.LastedNS < int64(200*time.Millisecond) || *s.RecoveryNS < s.LastedNS ||
 		s.Stall.NS < int64(100*time.Millisecond) {
 		t.Errorf("strike %+v", s)
@@ -61,7 +61,7 @@ func overlapped(t *testing.T, o *outcome) {
 	}
 }
 
-// slower returns a check that a release took this long.
+// slower returns a check that the slowest release took at least this long.
 func slower(by time.Duration) func(*testing.T, *outcome) {
 	return func(t *testing.T, o *outcome) {
 		if o.Speed.Release.Max.NS < int64(by) {
@@ -70,7 +70,7 @@ func slower(by time.Duration) func(*testing.T, *outcome) {
 	}
 }
 
-// leads returns a check of the primary's place.
+// leads returns a check that the node with this index is the primary.
 func leads(place int) func(*testing.T, *outcome) {
 	return func(t *testing.T, o *outcome) {
 		if o.server.primary.Load() != o.server.nodes[place] || !o.strike.Halts && o.strike.Overlaps == 0 {
@@ -110,13 +110,13 @@ func TestEveryFaultOfServersStrikes(t *testing.T) {
 	}
 	hung := func(t *testing.T, o *outcome) {
 		halted(t, o)
-		// When their votes are split, the clients of redsync get nothing for a tenth of a second without a fault.
+		// Even without a fault, redsync's clients can get no lock for a tenth of a second when their votes are split.
 		if o.strike.Stall.NS < int64(300*time.Millisecond) {
 			t.Errorf("strike %+v", o.strike)
 		}
 	}
 	silent := func(t *testing.T, o *outcome) {
-		// The third whose connection is silent waits for a reply all the time.
+		// The third of the clients whose connection is silent waits for a reply throughout the fault.
 		if gap, others := o.longestGap(0); gap < 1500*time.Millisecond || others < 1 {
 			t.Errorf("at most it got nothing for %v, in which others got %d locks", gap, others)
 		}
@@ -132,9 +132,9 @@ func TestEveryFaultOfServersStrikes(t *testing.T) {
 			"spin:backoff=fixed,base=5ms", "replicas:1", "failover:at=100ms,for=100ms,lag=50ms", untilAnother, 2,
 			all(overlapped, leads(1)),
 		},
-		// 1 is the one that heard nothing.
+		// Node 1 was detached and received nothing, so node 2 must be promoted.
 		{"spin", "replicas:2", "failover:at=100ms,for=100ms,promote=advanced", brief, 3, leads(2)},
-		{ // what the replica had confirmed, it had not written
+		{ // the replica had confirmed writes that it had not stored
 			"spin:backoff=fixed,base=5ms", "replicas:1", "failover:at=100ms,for=100ms,lag=1ms,promote=restarted",
 			untilAnother, 0, all(overlapped, leads(1)),
 		},
@@ -143,7 +143,7 @@ func TestEveryFaultOfServersStrikes(t *testing.T) {
 		{"redsync:delay=5ms", "nodes:3", "node-restart-empty:at=100ms,node=0,n=3", untilAnother, 0, overlapped},
 		{"redsync:delay=5ms", "nodes:3", "node-expire-early:at=100ms,n=2", untilAnother, 3, overlapped},
 		{"redsync:delay=5ms", "nodes:3", "node-drift:at=100ms,for=2s,n=2,percent=10000", untilAnother, 3, overlapped},
-		{ // a SET there and back
+		{ // a SET takes twice the delay
 			"spin", "", "latency:at=100ms,for=500ms,delay=20ms", brief, 1,
 			all(went, stalled, slower(40*time.Millisecond)),
 		},
@@ -155,7 +155,7 @@ func TestEveryFaultOfServersStrikes(t *testing.T) {
 	})
 }
 
-// The keys of the run lose what a fast clock gains, others nothing.
+// Only the run's keys lose what a fast clock gains.
 func TestDriftIsARate(t *testing.T) {
 	t.Parallel()
 	s := open(t, Options{Address: redisserver.Quickest(), Topology: "nodes:3", RunID: "e5700000"})
@@ -168,7 +168,7 @@ func TestDriftIsARate(t *testing.T) {
 		Mark: "{e5700000:", Ours: func(key string) bool { return key == ours },
 	})
 	must(t, err)
-	// At once, so that nothing but the fault makes their ends differ, however slow this machine is.
+	// In one transaction, so that only the fault makes their TTLs differ, however slow this machine is.
 	_, err = client.TxPipelined(t.Context(), func(tx redis.Pipeliner) error {
 		tx.Set(t.Context(), ours, 1, time.Hour)
 		tx.Set(t.Context(), somebodys, 1, time.Hour)
@@ -178,7 +178,7 @@ func TestDriftIsARate(t *testing.T) {
 	before := time.Now()
 	must(t, action.Hit(t.Context()))
 	begun := time.Now()
-	time.Sleep(500 * time.Millisecond) // however long it takes: the rate counts
+	time.Sleep(500 * time.Millisecond) // the check uses the rate, so a longer sleep does not matter
 	short := time.Since(begun)
 	must(t, action.End(t.Context()))
 	var left, other *redis.DurationCmd
@@ -193,7 +193,7 @@ func TestDriftIsARate(t *testing.T) {
 	}
 }
 
-// all returns a check of several things.
+// all returns a check that runs all of these checks.
 func all(checks ...func(*testing.T, *outcome)) func(*testing.T, *outcome) {
 	return func(t *testing.T, o *outcome) {
 		for _, check := range checks {
@@ -202,9 +202,9 @@ func all(checks ...func(*testing.T, *outcome)) func(*testing.T, *outcome) {
 	}
 }
 
-// Confirmed locks are lost by a failover to a replica that has not heard of them. WAIT
-// saves those that this replica has, and no others; of independent nodes it takes so
-// many that forget or come back that they are a majority without the holder.
+// A failover to a replica that has not received a lock loses it, although it was confirmed. WAIT protects the locks
+// that the promoted replica has confirmed, and no others. With independent nodes a lock is lost if the nodes that
+// forgot it, or were down when it was taken, form a majority without its holder.
 func TestWhatCostsExclusion(t *testing.T) {
 	t.Parallel()
 	shared := func(want bool) func(*testing.T, *outcome) {
@@ -216,15 +216,15 @@ func TestWhatCostsExclusion(t *testing.T) {
 			}
 		}
 	}
-	// Its holders find that they had lost it, whether or not somebody has got it meanwhile: who
-	// asks must WAIT too, for a replica that has to find its new primary first.
+	// Holders find that they have lost the lock, whether or not another client has acquired it since: a client that
+	// requests it must WAIT too, for a replica that first has to find its new primary.
 	forgotten := func(t *testing.T, o *outcome) {
 		if o.Safety.LostLeases == 0 {
 			t.Errorf("every holder still had its lease: %+v, faults %+v, errors %v", o.Safety, o.Faults, o.Errors)
 		}
 	}
-	// Of three nodes one is down while a lock is taken on the two others, of which one then
-	// forgets it. With the first back, that is a majority.
+	// One of three nodes is down while a client locks the other two. Then one of these two forgets the lock. Once the
+	// first node is back, it and the one that forgot are a majority.
 	const down, forgets = "node-down:at=100ms,for=1ms,node=1", "node-restart-empty:at=100ms,node=2"
 	together(t, []experiment{
 		{"spin:wait-replicas=1", "replicas:1", "failover:at=150ms,for=100ms", "200ms", 2, shared(false)},
@@ -247,12 +247,12 @@ func TestCheckNamesWhatCannotBeDone(t *testing.T) {
 		{"kill", "single", true, false, ""},
 		{"kill", "single", false, true, "--fault kill needs a Redis that lockbench starts itself"},
 		{"kill:node=1", "single", true, false, "hits node 1, but the last node is 0"},
-		{"script-flush", "single", false, false, "--allow-faults-on-my-server allows it"},
+		{"script-flush", "single", false, false, "--allow-faults-on-my-server permits this"},
 		{"script-flush", "single", false, true, ""},
 		{"holder-crash", "single", false, false, ""},
 		{"failover", "single", true, false, "--fault failover needs --topology replicas:N, not single"},
 		{"failover", "replicas:1", true, false, ""},
-		{"node-down:n=3", "nodes", true, false, ""}, // the usual five
+		{"node-down:n=3", "nodes", true, false, ""}, // the default is five nodes
 		{"node-down:n=5", "nodes", true, false, "hits node 5, but the last node is 4"},
 		{"node-expire-early", "", false, true, ""}, // not known yet
 	} {

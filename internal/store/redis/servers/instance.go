@@ -13,10 +13,10 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// instance is one application instance's own clients, a store.Instance.
+// instance is the clients of one application instance. It is a store.Instance.
 type instance []goredis.Node
 
-// Nodes returns goredis.Nodes.
+// Nodes returns the clients as goredis.Node.
 func (i instance) Nodes() []any {
 	all := make([]any, len(i))
 	for at, node := range i {
@@ -25,12 +25,13 @@ func (i instance) Nodes() []any {
 	return all
 }
 
-// Counter returns a counter on the first node, see store.Counting. Its floor is at NAME:floor.
+// Counter returns a counter on the first node, see store.Counting. NAME:floor holds the highest token that the counter
+// has seen.
 func (i instance) Counter(name string, fence workloads.Fence, token int64) store.Counter {
 	return counter{i[0].Client, name, fence, token}
 }
 
-// Pools sums go-redis's pool statistics.
+// Pools sums the statistics of go-redis's pools.
 func (i instance) Pools() store.Pools {
 	var sum store.Pools
 	for _, node := range i {
@@ -52,7 +53,7 @@ func (i instance) Close() error {
 	return errors.Join(problems...)
 }
 
-// Connect opens one application instance's own clients, see Clients.
+// Connect opens the clients of one application instance, see Clients.
 func (s *Server) Connect(ctx context.Context, name string, pool int, detour store.Through) (store.Instance, error) {
 	nodes, err := s.Clients(ctx, name, pool, detour)
 	if err != nil {
@@ -66,8 +67,8 @@ var guardedSource string
 
 var guardedScript = redis.NewScript(guardedSource)
 
-// counter is a key with a number. Where the fence checks the token, an access raises the counter's floor, and an older
-// token is refused (M. Kleppmann, How to do distributed locking, 2016).
+// counter is a key with a number. Where fence checks tokens, each access raises the counter's floor to its token, and
+// the counter refuses a token below the floor (M. Kleppmann, How to do distributed locking, 2016).
 type counter struct {
 	server redis.UniversalClient
 	name   string
@@ -75,8 +76,8 @@ type counter struct {
 	token  int64
 }
 
-// Read checks the token unless only writes are checked. Then this case is not detected: a holder reads and pauses,
-// others read too, and the holder writes before they do.
+// Read checks the token only with FenceAll. If only writes are checked, one case goes undetected: a holder reads and
+// pauses, later holders read, and the first holder writes before they do.
 func (c counter) Read(ctx context.Context) (n int64, err error) {
 	if c.fence == workloads.FenceAll {
 		n, err = c.guarded(ctx)
@@ -101,7 +102,7 @@ func (c counter) Write(ctx context.Context, n int64) (err error) {
 	return nil
 }
 
-// guarded raises the floor, and writes the number if one is given.
+// guarded checks the token and raises the floor, and writes the number if one is given.
 func (c counter) guarded(ctx context.Context, number ...any) (int64, error) {
 	args := append([]any{fmt.Sprintf("%020d", c.token)}, number...)
 	n, err := guardedScript.Run(ctx, c.server, []string{c.name, c.name + ":floor"}, args...).Int64()
@@ -111,8 +112,7 @@ func (c counter) guarded(ctx context.Context, number ...any) (int64, error) {
 	return n, err
 }
 
-// RoundTrips times PING and a script that reads a key, one after the other on one
-// connection of that name.
+// RoundTrips measures PING and a script that reads a key, one after the other on one connection with this name.
 func (s *Server) RoundTrips(ctx context.Context, name string) (store.RoundTrips, error) {
 	var times store.RoundTrips
 	nodes, err := s.Clients(ctx, name, 1, nil)
@@ -127,7 +127,7 @@ func (s *Server) RoundTrips(ctx context.Context, name string) (store.RoundTrips,
 	}
 	script := redis.NewScript(`return redis.call('GET', KEYS[1])`)
 	if err := script.Load(ctx, client).Err(); err != nil {
-		if Refused(err) != "" { // without the right to it the figure is unknown
+		if Refused(err) != "" { // without the right to load scripts the figure is unknown
 			return times, nil
 		}
 		return times, fmt.Errorf("load the baseline's script: %w", err)

@@ -14,8 +14,8 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// Subscriptions counts the channel, pattern and sharded channel subscriptions of all connections;
-// nil if a server refuses.
+// Subscriptions counts the channel, pattern and sharded channel subscriptions of all connections. It returns nil if a
+// server refuses to list them.
 func (s *Server) Subscriptions(ctx context.Context) *int64 {
 	sum := new(int64)
 	err := gather(ctx, s, func(ctx context.Context, n *node) (string, error) {
@@ -35,8 +35,8 @@ func (s *Server) Subscriptions(ctx context.Context) *int64 {
 	return sum
 }
 
-// Leftovers returns the keys and channels that contain mark, and the connections with this CLIENT
-// name, on all nodes. It leaves out what a server refuses to list.
+// Leftovers returns, for all nodes, the keys and channels whose names contain mark, and the connections with this
+// CLIENT name. It omits what a server refuses to list.
 func (s *Server) Leftovers(ctx context.Context, mark, name string) (results.Leftovers, error) {
 	var left results.Leftovers
 	pattern := "*" + escapeGlob(mark) + "*"
@@ -57,7 +57,8 @@ func (s *Server) Leftovers(ctx context.Context, mark, name string) (results.Left
 	return left, nil
 }
 
-// leftovers returns the leftovers on one node. A replica is not searched for keys: it has the keys of its primary.
+// leftovers returns the leftovers on one node. It does not search a replica for keys, because a replica has the keys of
+// its primary.
 func (n *node) leftovers(ctx context.Context, pattern, name string, keys bool) (results.Leftovers, error) {
 	var left results.Leftovers
 	var err error
@@ -66,7 +67,7 @@ func (n *node) leftovers(ctx context.Context, pattern, name string, keys bool) (
 			return left, unreachable("scan the keys of", n, err)
 		}
 	}
-	for _, ask := range []string{"CHANNELS", "SHARDCHANNELS"} { // the second exists since Redis 7
+	for _, ask := range []string{"CHANNELS", "SHARDCHANNELS"} { // SHARDCHANNELS needs Redis 7
 		channels, err := n.observer.Do(ctx, "PUBSUB", ask, pattern).StringSlice()
 		if err != nil && !refused(err) {
 			return left, unreachable("list the channels of", n, err)
@@ -107,7 +108,7 @@ func (n *node) connected(ctx context.Context) (names []string, err error) {
 	return names, err
 }
 
-// RunIDs returns Redis's run IDs of the nodes; each start has a new one. "" means not known.
+// RunIDs returns the run ID of each node's Redis process. A restart changes it; "" means not known.
 func (s *Server) RunIDs() []string {
 	var ids []string
 	for _, n := range s.nodes {
@@ -129,7 +130,7 @@ func (s *Server) Remove(ctx context.Context, keys []string) error {
 	})
 }
 
-// unreachable wraps a node's error in ErrUnreachable, unless the node refused a command; nil stays nil.
+// unreachable wraps a node's error, with ErrUnreachable unless the node refused a command. A nil error stays nil.
 func unreachable(what string, n *node, err error) error {
 	switch {
 	case err == nil:
@@ -140,7 +141,7 @@ func unreachable(what string, n *node, err error) error {
 	return fmt.Errorf("%w: %s %s: %w", ErrUnreachable, what, n.addr(), err)
 }
 
-// remove deletes keys, each by a command of its own: in a cluster one command may not name keys of several slots.
+// remove deletes keys with one command each, because in a cluster a command must not name keys of several slots.
 func remove(ctx context.Context, client redis.UniversalClient, keys []string) error {
 	for batch := range slices.Chunk(keys, 500) {
 		_, err := client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
@@ -167,7 +168,7 @@ func scan(ctx context.Context, client redis.UniversalClient, pattern string) ([]
 	return slices.Compact(keys), iterator.Err()
 }
 
-// escapeGlob escapes a text for Redis's patterns.
+// escapeGlob escapes a text for use in Redis's glob patterns.
 func escapeGlob(text string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`).Replace(text)
 }
@@ -179,7 +180,7 @@ func (s *Server) Sweep(ctx context.Context, swept *store.Swept) {
 	}
 }
 
-// keys returns the keys on a node.
+// keys returns access to the keys on a node.
 func (n *node) keys() store.Keys {
 	return store.Keys{
 		Addr: n.addr(),

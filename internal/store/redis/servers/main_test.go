@@ -24,20 +24,19 @@ import (
 	"github.com/lockbench/lockbench/strategies/redisson"
 )
 
-// A sweep knows what their keys are called.
+// A sweep must recognise the keys of these strategies.
 func init() {
 	strategies.RegisterStrategy(append(polled.Strategies(), redisson.Strategies()...)...)
 	strategies.RegisterStrategy(append(peers.Strategies(), handoff.Strategy())...)
 }
 
-// go-redis looks every second whether a dead server is back, and notices that
-// late that its pool has been closed.
+// go-redis checks once a second whether a dead server is back, and only then notices that its pool has been closed.
 func TestMain(m *testing.M) {
 	Quiet()
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"))
 }
 
-// open opens what the options name and closes it when the test ends.
+// open opens the servers that the options describe, and closes them when the test ends.
 func open(t *testing.T, options Options) *Server {
 	t.Helper()
 	options.Logf = t.Logf
@@ -50,7 +49,7 @@ func open(t *testing.T, options Options) *Server {
 	return s
 }
 
-// closed closes it when the test ends.
+// closed closes a server when the test ends.
 func closed(t *testing.T, of interface {
 	Close(ctx context.Context) error
 },
@@ -70,7 +69,7 @@ func must(t *testing.T, errs ...error) {
 	}
 }
 
-// refuses fails the test unless the options cannot be opened for that reason. It returns the error's text.
+// refuses fails the test unless opening fails with an error of this kind. It returns the error's text.
 func refuses(t *testing.T, options Options, reason error) string {
 	t.Helper()
 	options.RunID = "refused"
@@ -85,10 +84,10 @@ func refuses(t *testing.T, options Options, reason error) string {
 	return err.Error()
 }
 
-// clientsName is the CLIENT name of clientsOf.
+// clientsName is the CLIENT name of the clients from clientsOf.
 const clientsName = "lockbench:test:clients"
 
-// clientsOf are an instance's clients, with pools of that size.
+// clientsOf returns the clients of an instance, with pools of this size.
 func clientsOf(t *testing.T, s *Server, pool int) []goredis.Node {
 	t.Helper()
 	nodes, err := s.Clients(t.Context(), clientsName, pool, nil)
@@ -105,13 +104,13 @@ func readOf(t *testing.T, s *Server) results.Reading {
 	return r
 }
 
-// answers reports whether a Redis without TLS answers at addr, even if it refuses.
+// answers reports whether a Redis without TLS answers at addr, even with a refusal.
 func answers(ctx context.Context, addr string) bool {
 	err := redisserver.Control(addr, "", func(client *redis.Client) error { return client.Ping(ctx).Err() })
 	return err == nil || refused(err)
 }
 
-// up reports whether a server answers, be it after a while.
+// up reports whether a server answers within 20 s.
 func up(t *testing.T, addr string) bool {
 	t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
@@ -122,11 +121,11 @@ func up(t *testing.T, addr string) bool {
 	return false
 }
 
-// urls are those of the nodes of our own, with their password.
+// urls returns the URLs of the nodes that lockbench started, with their password.
 func urls(s *Server) []string { return strings.Split(s.Address(), ",") }
 
-// refusesStrangers fails the test unless every node of our own refuses a client without its
-// password, which other users of the machine cannot read.
+// refusesStrangers fails the test unless every node that lockbench started refuses a client without its password, and
+// other users of the machine cannot read that password.
 func refusesStrangers(t *testing.T, s *Server) {
 	t.Helper()
 	if len(s.Owned()) == 0 || len(s.password) < 26 {
@@ -159,7 +158,7 @@ func refusesStrangers(t *testing.T, s *Server) {
 	}
 }
 
-// process starts a redis-server of the test's own, as a user's.
+// process starts a redis-server for the test, which plays a user's server.
 func process(t *testing.T, args ...string) *Own {
 	t.Helper()
 	return begin(t, Options{}.fleet(single{}, args...))

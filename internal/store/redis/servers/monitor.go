@@ -18,19 +18,19 @@ import (
 	"github.com/lockbench/lockbench/internal/untrusted"
 )
 
-// MonitorRights are the rights of a user who may read MONITOR and watch what that costs, as rules of ACL SETUSER.
+// MonitorRights returns the rights of a user who reads MONITOR and watches its output buffer, as rules of ACL SETUSER.
 func MonitorRights() []string {
 	return []string{"+monitor", "+client|id", "+client|list", "+client|kill"}
 }
 
-// errOneNode names the addresses that OpenMonitor takes. It never repeats the given text, because any part of it may be
-// a password.
+// errOneNode lists the forms of address that OpenMonitor accepts. It never repeats the given text, because any part of
+// it may be a password.
 var errOneNode = errors.New("lockbench reads MONITOR from one node over TCP, because a socket's path does not " +
 	"distinguish clients: give redis[s]://[user:password@]host:port; for a cluster give the address of one node, whose " +
 	"slots are then observed, and for Sentinels the address of the primary; percent-encode special characters of a " +
 	"password")
 
-// OneNode returns an error for an address that does not name a single node, and for what is wrong with certificates.
+// OneNode returns an error for an address that does not name a single node, and the errors in the certificates.
 func (o Options) OneNode() error {
 	if o.Started() {
 		return errOneNode
@@ -44,25 +44,26 @@ func (o Options) OneNode() error {
 	return err
 }
 
-// Monitor reads the MONITOR of a node. A normal client has no limit of its output buffer, so if the reader is slow the
-// server's memory grows: a second connection, the guard, looks at that buffer, and can end it.
+// Monitor reads the MONITOR stream of a node. Redis does not limit the output buffer of a normal client, so a slow
+// reader makes the server's memory grow. Therefore a second connection, the guard, watches that buffer and can end
+// MONITOR.
 type Monitor struct {
 	node   *node
 	guard  *redis.Conn
-	client *redis.Client // whose only connection, stream, is MONITOR's
-	held   *redis.Conn   // keeps that connection out of the client's pool
+	client *redis.Client // its only connection, stream, carries MONITOR
+	held   *redis.Conn   // keeps stream out of the client's pool
 	stream net.Conn
 	in     *bufio.Reader
-	id     int64  // of MONITOR's connection
-	from   string // the guard's address, as MONITOR shows it
-	old    bool   // CLIENT LIST takes no ID
+	id     int64  // CLIENT ID of stream
+	from   string // address of the guard, as MONITOR shows it
+	old    bool   // CLIENT LIST has no ID option, as before Redis 6.2
 }
 
 // monitorBuffer is the size of the buffer between the socket and the reader, in bytes.
 const monitorBuffer = 64 << 10
 
-// OpenMonitor connects to the node that the options name, see OneNode, and begins MONITOR. The error wraps
-// ErrUnreachable or ErrConfig, and names all rights that the user lacks. The caller closes it.
+// OpenMonitor connects to the node that the options describe, see OneNode, and begins MONITOR. The error wraps
+// ErrUnreachable or ErrConfig, and names all rights that the user lacks. The caller closes the Monitor.
 func OpenMonitor(ctx context.Context, options Options) (*Monitor, error) {
 	if err := options.OneNode(); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
@@ -93,7 +94,7 @@ func (m *Monitor) open(ctx context.Context, runID string) error {
 	how := *single.Options()
 	dial := how.Dialer
 	how.PoolSize, how.MinIdleConns = 1, 0
-	how.Protocol = 2 // MONITOR's lines are simple strings there
+	how.Protocol = 2 // in RESP2 the lines of MONITOR are simple strings
 	how.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
 		conn, err := dial(ctx, network, addr)
 		m.stream = conn
@@ -104,7 +105,7 @@ func (m *Monitor) open(ctx context.Context, runID string) error {
 	return m.begin(ctx)
 }
 
-// begin identifies the connections, and begins MONITOR unless the user lacks a right.
+// begin identifies both connections, and begins MONITOR unless the user lacks a right.
 func (m *Monitor) begin(ctx context.Context) error {
 	var missing []string
 	var problems []error
@@ -120,7 +121,7 @@ func (m *Monitor) begin(ctx context.Context) error {
 		}
 	}
 	own, err := m.guard.ClientID(ctx).Result()
-	if m.id, _ = m.held.ClientID(ctx).Result(); m.stream == nil && err == nil { // it was not even dialled
+	if m.id, _ = m.held.ClientID(ctx).Result(); m.stream == nil && err == nil { // go-redis has not dialled it
 		err = m.held.Ping(ctx).Err()
 	}
 	try("+client|id", err)
@@ -133,7 +134,7 @@ func (m *Monitor) begin(ctx context.Context) error {
 		problems = append(problems, fmt.Errorf("%w: CLIENT LIST of %s does not list lockbench's own connection: %s",
 			ErrConfig, m.node.addr(), behind))
 	}
-	// It kills no client: none has this address.
+	// This only tests the right: no client has the address "none".
 	if err := m.guard.Do(ctx, "client", "kill", "none").Err(); Refused(err) != "" {
 		try("+client|kill", err)
 	}
@@ -152,7 +153,7 @@ func (m *Monitor) begin(ctx context.Context) error {
 	return errors.Join(problems...)
 }
 
-// monitor sends MONITOR and reads its answer.
+// monitor sends MONITOR and reads the reply.
 func (m *Monitor) monitor(ctx context.Context) error {
 	deadline, _ := ctx.Deadline()
 	if err := m.stream.SetDeadline(deadline); err != nil {
@@ -164,26 +165,26 @@ func (m *Monitor) monitor(ctx context.Context) error {
 	m.in = bufio.NewReaderSize(m.stream, monitorBuffer)
 	answer, err := m.in.ReadSlice('\n')
 	if err != nil {
-		return fmt.Errorf("read the answer to MONITOR: %w", err)
+		return fmt.Errorf("read the reply to MONITOR: %w", err)
 	}
 	switch text := strings.TrimSpace(string(answer)); {
 	case strings.HasPrefix(text, "-"):
 		return reply(untrusted.Printable(text[1:]))
 	case text != "+OK":
-		return fmt.Errorf("%w: %s answers MONITOR with %s", ErrConfig, m.node.addr(), untrusted.Printable(text))
+		return fmt.Errorf("%w: %s replied to MONITOR with %s", ErrConfig, m.node.addr(), untrusted.Printable(text))
 	}
-	return m.stream.SetDeadline(time.Time{}) // go-redis has set one
+	return m.stream.SetDeadline(time.Time{}) // go-redis had set a deadline
 }
 
-// reply is an error that the server answered.
+// reply is an error reply of the server.
 type reply string
 
 func (r reply) Error() string { return string(r) }
 
-// RedisError makes it one of go-redis's.
+// RedisError marks reply as a redis.Error.
 func (reply) RedisError() {}
 
-// about returns the line of a connection in CLIENT LIST; nil if the connection has ended.
+// about returns the entry of a connection in CLIENT LIST; nil if the connection has ended.
 func (m *Monitor) about(ctx context.Context, id int64) (map[string]string, error) {
 	words := []any{"client", "list", "id", id}
 	if m.old {
@@ -205,25 +206,26 @@ func (m *Monitor) about(ctx context.Context, id int64) (map[string]string, error
 	return nil, nil
 }
 
-// Guard returns the address of the guard's connection as MONITOR shows it.
+// Guard returns the address of the guard's connection as MONITOR shows it, so that a reader can recognise the guard's
+// commands.
 func (m *Monitor) Guard() string { return m.from }
 
-// Read reads the stream. Stop ends it.
+// Read reads the MONITOR stream. Stop ends it.
 func (m *Monitor) Read(to []byte) (int, error) { return m.in.Read(to) }
 
 // ErrGone reports that the server has closed the connection of MONITOR.
 var ErrGone = errors.New("the server closed the connection of MONITOR")
 
-// Held returns the bytes that the server holds for MONITOR's connection: its output buffer, or all of its memory where
-// the server tells that.
+// Held returns the bytes that the server holds for the connection of MONITOR: its output buffer, or all memory of the
+// connection if the server reports that.
 //
-// MONITOR does not show that question. A PING before it, if the user may send that, shows the server's clock in the
-// stream of a server with nothing to do.
+// MONITOR does not show CLIENT LIST. Held sends a PING first, which MONITOR shows if the user may send it, so that the
+// stream shows the server's clock even if no other client sends commands.
 func (m *Monitor) Held(ctx context.Context) (int64, error) {
-	_ = m.guard.Ping(ctx).Err() // the question meets the same fault
+	_ = m.guard.Ping(ctx).Err() // CLIENT LIST below reports the same error
 	about, err := m.about(ctx, m.id)
 	if err != nil {
-		return 0, fmt.Errorf("look at the output buffer of MONITOR: %w", err)
+		return 0, fmt.Errorf("read the size of MONITOR's output buffer: %w", err)
 	}
 	if about == nil {
 		return 0, ErrGone
@@ -232,7 +234,7 @@ func (m *Monitor) Held(ctx context.Context) (int64, error) {
 	return max(value(fields.Integer("omem")), value(fields.Integer("tot-mem"))), nil
 }
 
-// Kill makes the server close MONITOR's connection and free its buffers.
+// Kill makes the server close the connection of MONITOR and free its buffers.
 func (m *Monitor) Kill(ctx context.Context) error {
 	if err := m.guard.Do(ctx, "client", "kill", "id", m.id).Err(); err != nil {
 		return fmt.Errorf("end MONITOR: %w", err)
@@ -240,7 +242,7 @@ func (m *Monitor) Kill(ctx context.Context) error {
 	return nil
 }
 
-// Mark sends a command that stands in the stream behind all that the server has executed: ECHO from Guard.
+// Mark makes the guard send ECHO, which appears in the stream after all commands that the server has executed so far.
 func (m *Monitor) Mark(ctx context.Context) error {
 	if err := m.guard.Echo(ctx, "mark").Err(); err != nil {
 		return fmt.Errorf("mark the end of the stream: %w", err)
@@ -248,10 +250,10 @@ func (m *Monitor) Mark(ctx context.Context) error {
 	return nil
 }
 
-// Stop ends the stream: Read returns an error. It may be called while Read waits.
+// Stop ends the stream, so that Read returns an error. It may be called during Read.
 func (m *Monitor) Stop() { _ = m.stream.Close() }
 
-// Close disconnects. Nothing may read any more.
+// Close disconnects. It must not be called during Read.
 func (m *Monitor) Close() error {
 	if m.stream != nil {
 		m.Stop()

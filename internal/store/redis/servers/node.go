@@ -21,15 +21,15 @@ import (
 // node is one Redis of a run.
 type node struct {
 	own      *Own                   // nil for a user's server
-	watchers *sentinels             // that know its address; nil without
+	watchers *sentinels             // the Sentinels that know its address; nil if there are none
 	options  redis.UniversalOptions // address and user
 	files    goredis.Files          // of its certificates
-	observer redis.UniversalClient  // reads the node, under a name of its own
+	observer redis.UniversalClient  // reads the node's counters, under a separate CLIENT name
 	software software
-	runID    string      // Redis's own; each start has a new one
-	role     string      // at the opening; "" if not known
+	runID    string      // of the Redis process; a restart changes it
+	role     string      // when it was opened; "" if not known
 	replID   string      // ID of the replication history, which replicas share with their primary
-	detached atomic.Bool // we detached it from its primary
+	detached atomic.Bool // lockbench detached it from its primary
 	kept     store.RestartCounters
 }
 
@@ -39,16 +39,17 @@ const (
 	replica = "replica"
 )
 
-// addr is host:port or a socket's path.
+// addr returns host:port or the path of a socket.
 func (n *node) addr() string { return n.options.Addrs[0] }
 
-// contactTimeout bounds the first contact, so that an unreachable server is reported within 5 s.
+// contactTimeout limits the first contact, so that an unreachable server is reported within 5 s.
 const contactTimeout = 4 * time.Second
 
-// open creates the observer and identifies the server. If the user may not name connections, the observer has no name.
+// open creates the observer and identifies the server. If the user may not set a connection's name, the observer has
+// none.
 func (n *node) open(ctx context.Context, meter *store.Meter, runID string, slots chan struct{}) error {
-	// The observer uses few connections at a time. Its pool is larger because go-redis, after one failed dial for each
-	// connection of the pool, tries to reach the server only once a second.
+	// The observer uses few connections at a time. Its pool is larger because go-redis counts failed dials: after one per
+	// connection of the pool, it tries to reach the server only once a second.
 	const connections = 64
 	options := n.clientOptions(&meter.Observed, observerName(runID), connections, slots)
 	options.Dialer = n.watchers.through(options.Dialer)
@@ -60,10 +61,10 @@ func (n *node) open(ctx context.Context, meter *store.Meter, runID string, slots
 	ctx, cancel := context.WithTimeout(ctx, contactTimeout)
 	defer cancel()
 	err := connect()
-	if lacks(err) { // ask without a name and a database what else is missing, see Needs
+	if lacks(err) { // connect without a name and a database, so that Needs can find all missing rights
 		_ = n.observer.Close()
 		options.ClientName, options.DB = "", 0
-		if err = connect(); lacks(err) { // the right to PING
+		if err = connect(); lacks(err) { // it may lack PING too
 			err = nil
 		}
 	}
@@ -80,13 +81,13 @@ func (n *node) open(ctx context.Context, meter *store.Meter, runID string, slots
 		return fmt.Errorf("%w: connect to %s: %w", sentinel(err), n.addr(), err)
 	}
 	if n.software.Mode == "sentinel" {
-		return fmt.Errorf("%w: %s is a Sentinel: write redis+sentinel://%[2]s/PRIMARY, or the addresses of the primary "+
+		return fmt.Errorf("%w: %s is a Sentinel: give redis+sentinel://%[2]s/PRIMARY, or the addresses of the primary "+
 			"and its replicas", ErrConfig, n.addr())
 	}
 	return nil
 }
 
-// identify reads what the server is, from HELLO if INFO is refused.
+// identify reads the server's software, run ID and role with INFO, or with HELLO if the server refuses INFO.
 func (n *node) identify(ctx context.Context) error {
 	pipe := n.observer.Pipeline()
 	asked := infos(ctx, pipe, "server", "replication")
@@ -110,7 +111,7 @@ func (n *node) identify(ctx context.Context) error {
 	return nil
 }
 
-// role converts Redis's names: master, slave, or in HELLO replica.
+// role converts Redis's role names: INFO reports master or slave, HELLO master or replica.
 func role(said string) string {
 	switch said {
 	case "master":
@@ -135,11 +136,11 @@ func disconnect(nodes []*node) error {
 	return errors.Join(problems...)
 }
 
-// observerName is the CLIENT name of a run's observer. The names of its clients begin with it: while
-// any is connected, the run is alive.
+// observerName is the CLIENT name of a run's observer. The names of the run's clients begin with it. The run is alive
+// while any connection has such a name.
 func observerName(runID string) string { return "lockbench:" + runID }
 
-// useAddresses adds the user's nodes; recognise identifies them later.
+// useAddresses adds the user's nodes. recognise determines their topology later.
 func (s *Server) useAddresses(ctx context.Context, options Options) error {
 	addresses, watchers, err := options.addresses()
 	if err != nil {
@@ -169,14 +170,14 @@ func (s *Server) useAddresses(ctx context.Context, options Options) error {
 	return nil
 }
 
-// software is what a server says about itself.
+// software is what a server reports about itself.
 type software struct {
 	goredis.Software
-	protocol  int  // RESP version of our connections; 0 if not known
+	protocol  int  // RESP version of lockbench's connections; 0 if not known
 	ioThreads *int // nil if not known
 }
 
-// readInfo reads several sections in one pipeline. It leaves out sections that the server refuses.
+// readInfo reads several sections of INFO in one pipeline. It omits sections that the server refuses.
 func readInfo(ctx context.Context, client redis.UniversalClient, sections ...string) (replies.Info, error) {
 	pipe := client.Pipeline()
 	return sent(ctx, pipe, infos(ctx, pipe, sections...))

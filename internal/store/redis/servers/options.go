@@ -18,38 +18,37 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// Options say where the Redis of a run comes from.
+// Options say which Redis a run uses, and how lockbench starts or reaches it.
 type Options struct {
-	// Address is "auto", "container", "process", or the user's Redis: a redis://, rediss:// or unix://
-	// URL, or host:port. Several addresses are separated by commas. For those of Sentinels see sentinels.
+	// Address is "auto", "container", "process", or the address of the user's Redis: a redis://, rediss:// or unix:// URL,
+	// or host:port. Several addresses are separated by commas. For addresses of Sentinels see type sentinels.
 	Address string
-	// Topology, in the form of ParseTopology, is what to start, or what to expect at the addresses.
+	// Topology, in the form of ParseTopology, is the topology to start, or the one expected at the addresses.
 	Topology string
 	CAFile   string // PEM; trusted for rediss:// in addition to the system's
-	// CertFile and KeyFile are the client's certificate and its key, PEM, for rediss:// addresses.
+	// CertFile and KeyFile are a client certificate and its key, both PEM, for rediss:// addresses.
 	CertFile, KeyFile string
-	Password          string // of the user's servers, for addresses without one
-	// Image is the container's; "" means LOCKBENCH_REDIS_IMAGE, or else the best available image.
+	Password          string // of the user's servers; applies to addresses without a password
+	// Image is the image of containers; "" means the one in LOCKBENCH_REDIS_IMAGE, or else the best available one.
 	Image string
-	// Durability of the servers that lockbench starts; "" means in memory.
+	// Durability is the durability of the servers that lockbench starts; "" means in memory.
 	Durability store.Durability
 	// AllowFaults permits faults on a user's servers.
 	AllowFaults bool
-	// Program of processes, a path or a name on PATH; "" means this machine's default.
+	// Program is the server program of processes, as a path or a name on PATH; "" means this machine's default.
 	Program string
-	RunID   string // marks what belongs to this run
-	// Env adds variables, such as NAME=value, to the environment of a redis-server process. It has no
-	// effect in containers.
+	RunID   string // marks everything that belongs to this run
+	// Env adds variables, such as NAME=value, to the environment of a server process. It has no effect in containers.
 	Env []string
-	// password of the servers that Open starts; "" means none, as StartOwn's have.
+	// password is the password of the servers that Open starts. "" means none, as for StartOwn.
 	password string
-	// Logf reports what happens apart from the run; nil means no reports.
+	// Logf reports slow steps of the start, such as the pull of an image; nil means no reports.
 	Logf func(format string, args ...any)
-	// Warn reports what a user should know although nothing is wrong; nil means no reports.
+	// Warn reports conditions that a user should know about and that do not stop the run; nil means no reports.
 	Warn func(warning string)
 }
 
-// Validate returns all errors that can be found without the servers, joined; each names its flag.
+// Validate returns all errors that can be detected without the servers, joined. Each names its flag.
 func (o Options) Validate() error {
 	asked, topology := ParseTopology(o.Topology)
 	if o.Started() {
@@ -66,7 +65,7 @@ func (o Options) Validate() error {
 	return errors.Join(addresses, topology)
 }
 
-// Nodes returns the number of the user's nodes that the address names; 0 for servers that lockbench starts.
+// Nodes returns the number of nodes in the user's address; 0 if lockbench starts the servers.
 func (o Options) Nodes() int {
 	if o.Started() {
 		return 0
@@ -84,7 +83,8 @@ func (o Options) Started() bool {
 	return false
 }
 
-// Unfit returns the reason why a strategy cannot connect to the addresses; "" if it can, or if Validate refuses them.
+// Unfit returns the reason why a strategy cannot connect to the addresses; "" if it can, or if Validate rejects the
+// addresses.
 func (o Options) Unfit(info strategies.Info) string {
 	if o.Started() {
 		return ""
@@ -116,11 +116,11 @@ func unreached(info strategies.Info, at redis.UniversalOptions) string {
 	if way == "" || slices.Contains(info.Connects, way) {
 		return ""
 	}
-	return fmt.Sprintf("its driver does not connect by %s, as --redis says: give another address, or a driver that "+
+	return fmt.Sprintf("its driver does not connect by %s, which --redis requires: give another address, or a driver that "+
 		"names %s in connects (docs/DRIVERS.md)", by, way)
 }
 
-// addresses parses the user's addresses. Of Sentinels, it returns the primary's options without its address.
+// addresses parses the user's addresses. For Sentinels, it returns the options of the primary without its address.
 func (o Options) addresses() ([]*redis.UniversalOptions, *sentinels, error) {
 	var problems []error
 	if at, found, err := parseSentinels(strings.TrimSpace(o.Address)); err != nil || found != nil {
@@ -149,7 +149,7 @@ func (o Options) addresses() ([]*redis.UniversalOptions, *sentinels, error) {
 	return addresses, nil, errors.Join(problems...)
 }
 
-// secure adds the password and the certificates to what an address says.
+// secure adds the password and the certificates to the options from an address.
 func (o Options) secure(at *redis.UniversalOptions) error {
 	at.Password = cmp.Or(at.Password, o.Password)
 	var problems []error
@@ -179,7 +179,7 @@ var errAddress = errors.New("--redis must be auto, container, process, host:port
 	"redis[s]+sentinel://host:port,host:port/primary or " +
 	"unix://[user:password@]/path[?db=N]; percent-encode special characters of a password")
 
-// trust adds the certificates of a PEM file to the system's for a rediss:// address.
+// trust makes a rediss:// address trust the certificates in a PEM file in addition to the system's.
 func trust(options *redis.UniversalOptions, caFile string) error {
 	if options.TLSConfig == nil {
 		return errors.New("--ca-file is for rediss:// addresses")
@@ -213,26 +213,26 @@ func parseAddress(address string) (*redis.UniversalOptions, error) {
 	}, nil
 }
 
-// plainQuery are the options of an address.
+// plainQuery are the options that the query of an address may have.
 var plainQuery = []string{"db", "protocol", "skip_verify"}
 
-// checkQuery refuses other options of an address.
+// checkQuery returns an error for other options in the query of an address.
 func checkQuery(query url.Values, known []string) error {
 	for option := range query {
 		if !slices.Contains(known, option) {
-			return fmt.Errorf("--redis takes the options %s here, no others: lockbench sets pools and time-outs itself",
+			return fmt.Errorf("--redis takes only the options %s here: lockbench sets pools and timeouts itself",
 				words.And(known))
 		}
 	}
 	return nil
 }
 
-// usualPort is Redis's.
+// usualPort is the default port of Redis.
 const usualPort = "6379"
 
 func plainAddress(address string) (*redis.UniversalOptions, error) {
 	bare := address == "localhost" || net.ParseIP(address) != nil
-	if bare || strings.Contains(address, ".") && !strings.Contains(address, ":") { // any other word is a typing error
+	if bare || strings.Contains(address, ".") && !strings.Contains(address, ":") { // any other word is a mistyped keyword
 		address = net.JoinHostPort(address, usualPort)
 	}
 	host, port, err := net.SplitHostPort(address)

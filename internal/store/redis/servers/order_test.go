@@ -11,11 +11,11 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// order changes when a fault comes about and ends, so that what costs exclusion is an order
-// of events and not a matter of seconds.
+// order delays the begin and the end of a fault until certain events, so that a loss of mutual exclusion depends on
+// their order and not on times.
 type order func(*pin, *Server, workloads.Fault, *store.Action)
 
-// orderOf is that of an experiment with these faults.
+// orderOf returns the order for an experiment with these faults.
 func orderOf(faults []workloads.Fault) order {
 	if faults[0].Name == workloads.NodeDown {
 		return heldBesideNode(len(faults) > 1)
@@ -23,14 +23,14 @@ func orderOf(faults []workloads.Fault) order {
 	return held
 }
 
-// pin has a client that holds the only lock hold it until another holds it too.
+// pin makes the client that holds the only lock keep it until another client holds it too.
 type pin struct {
 	mu      sync.Mutex
 	holders int
-	armed   bool          // the next who gets the lock is pinned
+	armed   bool          // the next client that acquires the lock is pinned
 	pinned  chan struct{} // closed when a client is pinned
 	forgot  chan struct{} // closed when a node has been made to forget the lock
-	loose   chan struct{} // closed when there are two holders, or when there need not be
+	loose   chan struct{} // closed when there are two holders, or when the pinned client may release without that
 	let     func()        // closes loose
 }
 
@@ -55,7 +55,7 @@ func (p *pin) holding() {
 	}
 	p.mu.Unlock()
 	if mine {
-		_ = p.await(p.loose, "a second holder") // the experiment's check misses him
+		_ = p.await(p.loose, "a second holder") // without one, the experiment's check fails
 	}
 }
 
@@ -71,7 +71,7 @@ func (p *pin) arm() {
 	p.armed = true
 }
 
-// await waits for an event, for not quite as long as a lease lasts.
+// await waits for an event, for a little less than a lease lasts.
 func (p *pin) await(event <-chan struct{}, what string) error {
 	select {
 	case <-event:
@@ -81,8 +81,8 @@ func (p *pin) await(event <-chan struct{}, what string) error {
 	}
 }
 
-// held has a fault come about while somebody holds a lock that he got after it was
-// prepared, as when a replica does not hear of it any more.
+// held makes a fault begin while a client holds a lock that it acquired after the fault was prepared, so that a
+// detached replica has not received the lock.
 func held(p *pin, server *Server, fault workloads.Fault, action *store.Action) {
 	hit := action.Hit
 	action.Hit = func(ctx context.Context) error {
@@ -95,7 +95,7 @@ func held(p *pin, server *Server, fault workloads.Fault, action *store.Action) {
 	}
 }
 
-// runOut makes a node forget the locks that no client deleted, as if they had run out.
+// runOut makes a node forget the locks that no client has deleted, as if they had expired.
 func runOut(ctx context.Context, n *node) error {
 	keys, err := scan(ctx, n.observer, "*lockbench:*")
 	if err != nil || len(keys) == 0 {
@@ -104,7 +104,7 @@ func runOut(ctx context.Context, n *node) error {
 	return n.observer.Del(ctx, keys...).Err()
 }
 
-// heldUntilOver is held, but the holder goes on once the fault has come about.
+// heldUntilOver is like held, but the holder continues once the fault has begun.
 func heldUntilOver(p *pin, server *Server, fault workloads.Fault, action *store.Action) {
 	held(p, server, fault, action)
 	hit := action.Hit
@@ -114,8 +114,8 @@ func heldUntilOver(p *pin, server *Server, fault workloads.Fault, action *store.
 	}
 }
 
-// heldBesideNode has a lock be taken while a node is down, and held until that is back. If
-// there is another fault, it comes about in between.
+// heldBesideNode makes a client acquire a lock while a node is down, and hold it until the node is back. If there is a
+// second fault, it begins in between.
 func heldBesideNode(forgets bool) order {
 	return func(p *pin, server *Server, fault workloads.Fault, action *store.Action) {
 		hit, end := action.Hit, action.End
@@ -141,7 +141,7 @@ func heldBesideNode(forgets bool) order {
 				err = p.await(p.forgot, "a node that forgot")
 			} else {
 				defer p.let()
-				defer time.Sleep(time.Second) // others ask several times
+				defer time.Sleep(time.Second) // other clients try several times
 			}
 			return errors.Join(err, end(ctx), runOut(ctx, down))
 		}

@@ -10,7 +10,7 @@ import (
 
 func TestServersOfOurOwn(t *testing.T) { testOwn(t, "process") }
 
-// testOwn starts, describes and controls a server of our own.
+// testOwn starts, describes and controls a server that lockbench owns.
 func testOwn(t *testing.T, source string) {
 	t.Helper()
 	s := open(t, Options{Address: source})
@@ -31,7 +31,7 @@ func testOwn(t *testing.T, source string) {
 	refusesStrangers(t, s)
 }
 
-// testControl kills, restarts, pauses and resumes a server of our own.
+// testControl kills, restarts, pauses and resumes a server that lockbench owns.
 func testControl(t *testing.T, s *Server) {
 	t.Helper()
 	ctx, own := t.Context(), s.Owned()[0]
@@ -68,8 +68,8 @@ func TestDurability(t *testing.T) {
 	}
 }
 
-// testDurability: after a crash the saved or confirmed data exist if the durability demands it, and only then; they
-// are gone if the restart must lose the data.
+// testDurability checks that after a crash the saved and the confirmed data exist exactly if the durability promises
+// it, and that they do not exist after a restart that must lose the data.
 func testDurability(t *testing.T, source string, asked store.Durability, want string) {
 	t.Helper()
 	s := open(t, Options{Address: source, Durability: asked})
@@ -90,7 +90,7 @@ func testDurability(t *testing.T, source string, asked store.Durability, want st
 	}
 }
 
-// The description of a user's server has its durability as far as the server reports it.
+// The description of a user's server contains its durability as far as the server reports it.
 func TestDurabilityOfAUsersServer(t *testing.T) {
 	t.Parallel()
 	synced := process(t, "--appendonly", "yes", "--appendfsync", "always")

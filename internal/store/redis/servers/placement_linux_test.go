@@ -9,8 +9,8 @@ import (
 	"github.com/lockbench/lockbench/internal/measure"
 )
 
-// The CPUs on which a server may run decide what is measured. The report names them for a process of lockbench's
-// own, and for a server that is given by its address and was moved with taskset.
+// The CPUs on which a server may run affect the measurement. The report names them for a process that lockbench
+// started, and for a user's server that was moved with taskset.
 func TestThePlacementIsReported(t *testing.T) {
 	t.Parallel()
 	here := measure.Affinity(0)

@@ -25,9 +25,9 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// Read reads the counters of all nodes at the same time and adds them up. If there are several
-// nodes, it also lists each one. Unknown counters are nil or left out. A node that is down has
-// its last counts; it is an error only if the others cannot go on without it.
+// Read reads the counters of all nodes at the same time and adds them up. If there are several nodes, it also lists
+// each one. Unknown counters are nil or omitted. A node that is down counts with its last values; this is an error only
+// if the other nodes cannot work without it.
 func (s *Server) Read(ctx context.Context) (results.Reading, error) {
 	started := time.Now()
 	var bus map[netip.AddrPort]int64
@@ -64,7 +64,7 @@ func (s *Server) Read(ctx context.Context) (results.Reading, error) {
 	return sum, nil
 }
 
-// ioThreads returns the largest number of a node; 0 if not known.
+// ioThreads returns the largest number of I/O threads of any node; 0 if not known.
 func (s *Server) ioThreads() int {
 	most := 0
 	for _, n := range s.nodes {
@@ -75,7 +75,7 @@ func (s *Server) ioThreads() int {
 	return most
 }
 
-// roleOf returns a node's present role.
+// roleOf returns a node's current role.
 func (s *Server) roleOf(n *node) string {
 	switch s.primary.Load() {
 	case nil:
@@ -87,7 +87,7 @@ func (s *Server) roleOf(n *node) string {
 	}
 }
 
-// counters reads everything that a node counts.
+// counters reads all counters of a node.
 func (n *node) counters(ctx context.Context) (replies.Info, error) {
 	pipe := n.observer.Pipeline()
 	asked := infos(ctx, pipe, "server", "clients", "memory", "stats", "replication", "cpu", "commandstats")
@@ -97,7 +97,7 @@ func (n *node) counters(ctx context.Context) (replies.Info, error) {
 	return sent(ctx, pipe, asked)
 }
 
-// infos requests the sections one by one: before Redis 7, INFO takes only one.
+// infos requests the sections one by one, because INFO accepts several only since Redis 7.
 func infos(ctx context.Context, pipe redis.Pipeliner, sections ...string) []*redis.StringCmd {
 	var asked []*redis.StringCmd
 	for _, section := range sections {
@@ -119,8 +119,8 @@ func sent(ctx context.Context, pipe redis.Pipeliner, asked []*redis.StringCmd) (
 	return replies.ParseInfo(text.String()), nil
 }
 
-// busBytes returns the bytes that the other nodes of a cluster sent to this one on its bus; Redis
-// itself counts only messages. It returns nil if the node's sockets are not visible here.
+// busBytes returns the bytes that the other nodes of a cluster sent to this one over the cluster bus; Redis itself
+// counts only messages. It returns nil if the node's sockets are not visible on this machine.
 func (n *node) busBytes(received map[netip.AddrPort]int64) *int64 {
 	at, err := netip.ParseAddrPort(n.addr())
 	if err != nil {
@@ -150,8 +150,9 @@ func reading(fields replies.Info) results.Reading {
 	}
 }
 
-// history returns the ID of the replication history that a promotion began; "" without one. Redis then keeps the ID of
-// the history before it. A primary that has had no replica for an hour takes a new ID too, and keeps none.
+// history returns the ID of the replication history if a promotion began it; "" otherwise. After a promotion Redis also
+// keeps the ID of the previous history. A primary that has had no replica for an hour takes a new ID too, but then
+// keeps no previous one.
 func history(fields replies.Info) string {
 	if strings.Trim(fields["master_replid2"], "0") == "" {
 		return ""
@@ -159,8 +160,8 @@ func history(fields replies.Info) string {
 	return fields["master_replid"]
 }
 
-// published returns the messages that a node of a cluster has sent to others for PUBLISH and
-// SPUBLISH; nil without CLUSTER INFO, which leaves out kinds that were never sent.
+// published returns the number of messages that a node of a cluster has sent to other nodes for PUBLISH and SPUBLISH;
+// nil without CLUSTER INFO. CLUSTER INFO omits kinds of messages that were never sent.
 func published(fields replies.Info) *int64 {
 	if fields.Integer("cluster_stats_messages_sent") == nil {
 		return nil
@@ -177,8 +178,8 @@ func value(n *int64) int64 {
 	return *n
 }
 
-// onEveryNode calls do concurrently for every node. A node that does not answer is no error if the run can go on
-// without it; such a node is skipped after a second.
+// onEveryNode calls do concurrently for every node. A node that does not answer causes an error only if the others
+// cannot work without it. Such a dispensable node is skipped after a second.
 func (s *Server) onEveryNode(ctx context.Context, nodes []*node, do func(ctx context.Context, n *node) error) error {
 	problems := make([]error, len(nodes))
 	var wg sync.WaitGroup
@@ -199,7 +200,7 @@ func (s *Server) onEveryNode(ctx context.Context, nodes []*node, do func(ctx con
 	return s.bearable(nodes, problems)
 }
 
-// gather asks every node, as onEveryNode does; add gets the answers one at a time.
+// gather calls ask for every node, as onEveryNode does, and passes the results to add one at a time.
 func gather[T any](
 	ctx context.Context, s *Server, ask func(context.Context, *node) (T, error), add func(T),
 ) error {
@@ -215,8 +216,7 @@ func gather[T any](
 	})
 }
 
-// bearable returns nil if locks work without the nodes that are out of reach, and no node has another
-// error.
+// bearable returns nil if clients can get locks without the unreachable nodes and no node has another error.
 func (s *Server) bearable(nodes []*node, problems []error) error {
 	var missing []*node
 	var serious []error
@@ -233,7 +233,7 @@ func (s *Server) bearable(nodes []*node, problems []error) error {
 	return errors.Join(serious...)
 }
 
-// ping sends a PING to a node. within 0 means that only ctx and the connection limit the time.
+// ping sends a PING to a node. If within is 0, only ctx and the timeouts of the connection limit the time.
 func (n *node) ping(ctx context.Context, within time.Duration) error {
 	if within > 0 {
 		var cancel context.CancelFunc
@@ -246,13 +246,13 @@ func (n *node) ping(ctx context.Context, within time.Duration) error {
 	return nil
 }
 
-// Ping returns nil if enough nodes answer to hold a lock: a majority of independent nodes, the
-// primary, or all primaries of a cluster.
+// Ping returns nil if enough nodes answer for locks to work: a majority of independent nodes, the primary, or all
+// primaries of a cluster.
 func (s *Server) Ping(ctx context.Context) error {
 	return s.onEveryNode(ctx, s.nodes, func(ctx context.Context, n *node) error { return n.ping(ctx, 0) })
 }
 
-// Limits reads the limits for a check before a run. It never changes them.
+// Limits reads the lowest limit and the largest number of connections of any node. It never changes a limit.
 func (s *Server) Limits(ctx context.Context) (store.Limits, error) {
 	var tightest store.Limits
 	err := gather(ctx, s, func(ctx context.Context, n *node) (store.Limits, error) {
@@ -289,8 +289,8 @@ func (n *node) limits(ctx context.Context) (store.Limits, error) {
 	return limits, nil
 }
 
-// durability describes what a crash of the node may lose, as in results.Redis. It ignores snapshots:
-// they are minutes old.
+// durability returns what a crash of the node may lose, as in results.Redis. It ignores snapshots, which are minutes
+// old.
 func (n *node) durability(ctx context.Context) string {
 	fields, err := readInfo(ctx, n.observer, "persistence")
 	if err != nil || fields["aof_enabled"] == "" {
@@ -312,14 +312,14 @@ func (n *node) durability(ctx context.Context) string {
 	return "when the system likes"
 }
 
-// Local reports whether all nodes are on this machine, so that the machine's CPU time includes theirs. A server
-// behind a tunnel on a loopback address counts as local.
+// Local reports whether all nodes run on this machine, in which case its CPU time includes theirs. A server behind a
+// tunnel on a loopback address counts as local.
 func (s *Server) Local() bool {
 	return !slices.ContainsFunc(s.nodes, func(n *node) bool { return store.Remote(n.addr()) })
 }
 
-// serverCPUs returns the CPUs on which any of the nodes may run; nil if that is unknown for one,
-// such as on another machine or in a namespace of its own.
+// serverCPUs returns the CPUs on which any of the nodes may run. It returns nil if this is not known for some node,
+// such as one on another machine or in another PID namespace.
 func (s *Server) serverCPUs(ctx context.Context) []int {
 	var all []int
 	for _, n := range s.nodes {
@@ -352,8 +352,8 @@ func (n *node) pid(ctx context.Context) int {
 	return pid
 }
 
-// isServer reports whether a process of this machine is a Redis whose command line contains that port. An ID from
-// another namespace would be another process here.
+// isServer reports whether the process on this machine with this ID is a Redis whose command line contains the port. An
+// ID that a server reports from another PID namespace could belong to any process here.
 func isServer(pid int, port string) bool {
 	if pid <= 0 || !launch.Runs(pid, redisserver.Programs...) {
 		return false

@@ -20,8 +20,8 @@ import (
 	"github.com/lockbench/lockbench/internal/launch"
 )
 
-// What is counted at our sockets must be what Redis counts, with and without TLS, as long as nobody else is
-// there. TLS on one side alone is named as what it is.
+// The traffic counted at lockbench's sockets equals what Redis counts, with and without TLS, if there are no other
+// clients. If only one side uses TLS, the advice says so.
 func TestCountsAgree(t *testing.T) {
 	t.Parallel()
 	cert, key := certificate(t)
@@ -38,7 +38,7 @@ func TestCountsAgree(t *testing.T) {
 	for address, want := range map[string]string{
 		"rediss://" + plain:     "no TLS",
 		"redis://" + encrypted:  "give the address with rediss://",
-		"rediss://" + encrypted: "--ca-file", // a certificate of an unknown authority
+		"rediss://" + encrypted: "--ca-file", // an unknown authority signed the certificate
 	} {
 		said := refuses(t, Options{Address: address}, ErrUnreachable)
 		t.Log(said)
@@ -48,7 +48,7 @@ func TestCountsAgree(t *testing.T) {
 	}
 }
 
-// processWithTLS also listens at a second port, for TLS.
+// processWithTLS starts a server that also listens on a second port, for TLS.
 func processWithTLS(t *testing.T, cert, key string) (p *Own, port int) {
 	t.Helper()
 	of := Options{}.fleet(single{}, "--tls-cert-file", cert, "--tls-key-file", key, "--tls-auth-clients", "no")
@@ -84,15 +84,14 @@ func countsAgree(t *testing.T, s *Server, plain string) {
 	if d.Commands["set"] != loops || d.Commands["get"] != loops || *d.Calls < 2*loops {
 		t.Errorf("commands = %v", d.Commands)
 	}
-	// 100 SETs, one pipeline, one INFO, and for each of 3 connections HELLO, the
-	// name and PING.
+	// 100 SETs, one pipeline, one INFO, and for each of 3 connections HELLO, CLIENT SETNAME and PING.
 	if want := int64(loops + 1 + 1 + 3*3); *d.RoundTrips != want {
 		t.Errorf("%d round trips, want %d", *d.RoundTrips, want)
 	}
 	if *d.BytesIn != *d.ClientBytesOut || *d.OtherTraffic != 0 {
 		t.Errorf("Redis received %d bytes, we sent %d, foreign %v %%", *d.BytesIn, *d.ClientBytesOut, *d.OtherTraffic)
 	}
-	// The reply to the last reading is not in it, that to the first is.
+	// Redis counts the reply to INFO after the reading: the difference omits the last reply and includes the first.
 	if diff := *d.ClientBytesIn - *d.BytesOut; diff < -4096 || diff > 4096 {
 		t.Errorf("Redis sent %d bytes, we received %d", *d.BytesOut, *d.ClientBytesIn)
 	}
@@ -122,7 +121,7 @@ func countsAgree(t *testing.T, s *Server, plain string) {
 	}
 }
 
-// certificate makes a certificate for 127.0.0.1 that is its own authority.
+// certificate creates a self-signed certificate for 127.0.0.1.
 func certificate(t *testing.T) (certFile, keyFile string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -7,14 +7,13 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// A counter that is read and then forgotten in the sum of the nodes, or in the difference of two readings, would be
-// unknown forever, and nothing else would tell.
+// A counter that Plus or Since forgets would always be missing from reports, and no other test would detect it.
 func TestNoCounterIsForgotten(t *testing.T) {
-	notOfNodes := map[string]string{ // of the whole, or of the generator
+	notOfNodes := map[string]string{ // figures of the whole or of the generator, which Plus does not add
 		"At": "", "IOThreads": "", "RoundTrips": "", "ClientBytesOut": "", "ClientBytesIn": "", "Observer": "",
 		"Nodes": "", "Role": "", "History": "",
 	}
-	notDifferences := map[string]string{ // of an instant, or of use in between alone
+	notDifferences := map[string]string{ // current values, or figures that only intermediate steps use
 		"At": "", "IOThreads": "", "Observer": "", "Nodes": "", "Clients": "", "Memory": "", "FromNodes": "",
 		"Role": "", "History": "",
 	}

@@ -17,7 +17,7 @@ import (
 // replicated is one primary with its replicas.
 type replicated struct{ single }
 
-// settings lets replicas attach at once and without a file on disk.
+// settings lets replicas attach without delay and without a file on disk.
 func (replicated) settings() []string {
 	return []string{"--repl-diskless-sync", "yes", "--repl-diskless-sync-delay", "0"}
 }
@@ -39,7 +39,7 @@ func (replicated) arrange(ctx context.Context, s *Server) error {
 	return nil
 }
 
-// rejoin makes a restarted node a replica, unless it is the primary or there is none.
+// rejoin makes a restarted node a replica of the primary, unless it is the primary itself or there is none.
 func (s *Server) rejoin(ctx context.Context, n *node) error {
 	if lead := s.primary.Load(); lead != nil && lead != n {
 		return n.follow(ctx, lead)
@@ -47,8 +47,8 @@ func (s *Server) rejoin(ctx context.Context, n *node) error {
 	return nil
 }
 
-// follow makes n a replica of lead. It closes n's client connections, as Sentinel does, so that the
-// clients look for the new primary.
+// follow makes n a replica of lead. It closes the connections of n's clients, as Sentinel does, so that the clients
+// connect to the primary.
 func (n *node) follow(ctx context.Context, lead *node) error {
 	host, port, err := net.SplitHostPort(lead.addr())
 	if err != nil {
@@ -80,10 +80,10 @@ func (n *node) replicaOf(ctx context.Context, host, port string) error {
 	return nil
 }
 
-// promote makes a node of our own replicated topology the primary. The node has only the data that it has received.
-// New connections of all clients then go to it; connections to the old primary break when it is killed or becomes a
-// replica. A node that does not answer within a second keeps its state: a paused one, after Resume, is a second
-// primary until it rejoins, as after a partition; a restarted one becomes a replica.
+// promote makes a node of a replicated topology that lockbench started the primary, with only the data that it has
+// received. New connections of all clients then go to it. Connections to the old primary break when that node is killed
+// or becomes a replica. A node that does not answer within a second is left as it is: a paused node is, after Resume, a
+// second primary until it rejoins, as after a partition; a restarted node becomes a replica.
 func (s *Server) promote(ctx context.Context, n *node) error {
 	if err := n.replicaOf(ctx, "NO", "ONE"); err != nil {
 		return err
@@ -104,9 +104,8 @@ func (s *Server) promote(ctx context.Context, n *node) error {
 	return ctx.Err()
 }
 
-// detach disconnects a replica from its primary. From then on it misses all
-// writes, and would be promoted without them, like a replica behind a slow link; rejoin ends
-// this.
+// detach disconnects a replica from its primary. From then on the replica misses all writes, like one behind a slow
+// link, and a promotion would lose those writes. rejoin ends this state.
 func (n *node) detach(ctx context.Context) error {
 	const nobody = "1" // a port without a listener
 	if err := n.replicaOf(ctx, "127.0.0.1", nobody); err != nil {
@@ -116,9 +115,9 @@ func (n *node) detach(ctx context.Context) error {
 	return nil
 }
 
-// nudge writes to a primary that lockbench started, so that it sends data to its replicas. A primary that
-// has just sent a replica its data may hold back writes for up to a second, until the replica's next message, and only
-// a missing write shows that.
+// nudge writes to a primary that lockbench started, so that the primary sends data to its replicas. Without it, a
+// primary that has just synchronised a replica may hold back later writes for up to a second, until the replica's next
+// message.
 func (s *Server) nudge(ctx context.Context) error {
 	lead := s.primary.Load()
 	if lead == nil || lead.own == nil {
@@ -130,8 +129,8 @@ func (s *Server) nudge(ctx context.Context) error {
 	return nil
 }
 
-// settled returns an error unless every replica has all data of the primary, except detached replicas and those that
-// are down.
+// settled returns an error unless every replica has all data of the primary. It ignores detached replicas and those
+// that are down.
 func (replicated) settled(ctx context.Context, s *Server) error {
 	lead := s.primary.Load()
 	fields, err := readInfo(ctx, lead.observer, "replication")
@@ -147,7 +146,7 @@ func (replicated) settled(ctx context.Context, s *Server) error {
 		if err != nil {
 			return err
 		}
-		if fields["role"] == "" || written == nil { // INFO is refused
+		if fields["role"] == "" || written == nil { // the server refuses INFO
 			continue
 		}
 		received := fields.Integer("slave_repl_offset")
@@ -158,8 +157,8 @@ func (replicated) settled(ctx context.Context, s *Server) error {
 	return nil
 }
 
-// toPrimary dials the current primary, if there are replicas, instead of the given address, like a host name
-// that follows a failover. During a failover it waits for its end.
+// toPrimary wraps a dialer so that it dials the current primary instead of the given address if there are replicas,
+// like a host name that follows a failover. During a failover it waits until the failover has ended.
 func (s *Server) toPrimary(dial store.Dialer) store.Dialer {
 	if s.topology.Kind != Replicated {
 		return s.nodes[0].watchers.through(dial)
@@ -171,8 +170,8 @@ func (s *Server) toPrimary(dial store.Dialer) store.Dialer {
 	}
 }
 
-// failover kills the primary of our own replicated topology and then promotes an heir. That node has only
-// what it had received. The old primary can be restarted; it becomes a replica.
+// failover kills the primary of a replicated topology that lockbench started, and then promotes the node that heir
+// returns, which has only the data that it had received. The old primary can be restarted; it then becomes a replica.
 func (s *Server) failover(ctx context.Context, heir func(context.Context) (*node, error)) error {
 	s.failing.Lock()
 	defer s.failing.Unlock()
@@ -186,8 +185,8 @@ func (s *Server) failover(ctx context.Context, heir func(context.Context) (*node
 	return s.promote(ctx, next)
 }
 
-// advanced returns the replica with the largest replication offset. Among
-// replicas of the same priority, Sentinel prefers it too.
+// advanced returns the replica with the largest replication offset. Sentinel also prefers it among replicas of the same
+// priority.
 func (s *Server) advanced(ctx context.Context) (*node, error) {
 	var best *node
 	most := int64(-1)

@@ -26,7 +26,7 @@ func TestReplicas(t *testing.T) {
 	t.Run("promotion", func(t *testing.T) { promotion(t, s) })
 	t.Run("old primary", func(t *testing.T) { oldPrimary(t, s) })
 	t.Run("lag", func(t *testing.T) { replicaLags(t, s) })
-	refusesStrangers(t, s) // restarted ones, too
+	refusesStrangers(t, s) // also on restarted nodes
 }
 
 func replicaReadings(t *testing.T, s *Server) {
@@ -37,14 +37,14 @@ func replicaReadings(t *testing.T, s *Server) {
 	}
 	client := nodes[0].Client
 	before := readOf(t, s)
-	const loops = 500 // so that a second more or less of acknowledgements does not count
+	const loops = 500 // so many that a second of acknowledgements is negligible
 	for range loops {
 		must(t, client.Set(ctx, "lockbench:{r1:0}", "value", 0).Err())
 	}
 	heard(t, client.(*redis.Client), 2)
 	d := readOf(t, s).Since(before, loops)
-	// Three nodes have executed it; what the primary passed on is not foreign, only
-	// the replicas' acknowledgements look so.
+	// All three nodes have executed each SET. Traffic from the primary to its replicas is not foreign; only the replicas'
+	// acknowledgements count as foreign.
 	if d.Commands["set"] != 3*loops || *d.OtherTraffic > 5 {
 		t.Errorf("commands %v, %.1f %% foreign", d.Commands, *d.OtherTraffic)
 	}
@@ -64,7 +64,7 @@ func replicaReadings(t *testing.T, s *Server) {
 	must(t, s.Remove(ctx, left.Keys))
 }
 
-// heard fails the test unless so many replicas have what was written last over one of these connections.
+// heard fails the test unless this many replicas have the last write of one of these connections.
 func heard(t *testing.T, of interface {
 	Wait(ctx context.Context, replicas int, timeout time.Duration) *redis.IntCmd
 }, replicas int,
@@ -87,7 +87,7 @@ func replicaAddresses(t *testing.T, s *Server) {
 	}
 }
 
-// promotion kills the primary and follows a client over to a replica.
+// promotion kills the primary and checks that clients move to the promoted replica.
 func promotion(t *testing.T, s *Server) {
 	ctx := t.Context()
 	node := clientsOf(t, s, 2)[0]
@@ -122,8 +122,8 @@ func promotion(t *testing.T, s *Server) {
 	}
 }
 
-// oldPrimary brings the killed primary back, then pauses the new one through a
-// promotion, so that there are two.
+// oldPrimary restarts the killed primary. Then it pauses the new primary during a promotion, so that there are two
+// primaries.
 func oldPrimary(t *testing.T, s *Server) {
 	ctx := t.Context()
 	role := func(i int, want, when string) {
@@ -143,7 +143,7 @@ func oldPrimary(t *testing.T, s *Server) {
 	role(2, "slave", "after REPLICAOF")
 }
 
-// replicaLags: a detached replica lags, is promoted with what it had, and comes back.
+// replicaLags checks that a detached replica lags, is promoted with the data that it had, and can rejoin.
 func replicaLags(t *testing.T, s *Server) {
 	ctx := t.Context()
 	holds := func(node int, want string) {
@@ -170,7 +170,7 @@ func replicaLags(t *testing.T, s *Server) {
 	}
 	must(t, s.primary.Load().own.Kill(ctx), s.promote(ctx, s.nodes[2]))
 	holds(2, "early")
-	must(t, s.Settle(ctx)) // the other replica forgets what the primary never knew
+	must(t, s.Settle(ctx)) // the other replica discards what its new primary never had
 	holds(0, "early")
 
 	must(t, s.nodes[0].detach(ctx), s.rejoin(ctx, s.nodes[0]), s.Settle(ctx))
@@ -179,7 +179,7 @@ func replicaLags(t *testing.T, s *Server) {
 	must(t, s.Owned()[1].Restart(ctx), s.Settle(ctx))
 }
 
-// A replica that was down all the time is no part of a reading.
+// A replica that has never answered is not part of a reading.
 func TestReplicaDown(t *testing.T) {
 	s := open(t, Options{Address: "process", Topology: "replicas:1"})
 	must(t, s.Owned()[1].Kill(t.Context()), s.Settle(t.Context()))

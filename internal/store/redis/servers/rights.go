@@ -15,22 +15,22 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// measuring are the commands with which lockbench measures, and the effect if they are forbidden.
+// measuring lists the commands that lockbench measures with, and the consequence if the user lacks the right to them.
 var measuring = []struct {
 	commands []string
 	costs    string
 	baseline bool
 }{
 	{[]string{"info"}, "CPU time, commands, traffic and memory of the server are not known", false},
-	{[]string{"config|get"}, "I/O threads, durability and, before Redis 7, the limit of connections are not known", false},
-	{[]string{"client|list"}, "subscriptions, and connections that a run leaves, are not known", false},
-	{[]string{"scan"}, "keys that a run leaves are not known", false},
-	{[]string{"del"}, "keys that a run leaves are not deleted", false},
-	{[]string{"pubsub|channels", "pubsub|shardchannels"}, "channels that a run leaves are not known", false},
+	{[]string{"config|get"}, "I/O threads, durability and, before Redis 7, the connection limit are not known", false},
+	{[]string{"client|list"}, "subscriptions and leftover connections are not known", false},
+	{[]string{"scan"}, "leftover keys are not known", false},
+	{[]string{"del"}, "leftover keys are not deleted", false},
+	{[]string{"pubsub|channels", "pubsub|shardchannels"}, "leftover channels are not known", false},
 	{[]string{"script|load", "evalsha", "get"}, "the time of the shortest script is not known", true},
 }
 
-// faulting are the commands of the faults on a user's servers.
+// faulting lists, by fault, the commands that inject it into a user's servers.
 var faulting = map[string][]string{
 	workloads.ClientPause:     {"client|pause"},
 	workloads.ScriptFlush:     {"script|flush"},
@@ -39,7 +39,7 @@ var faulting = map[string][]string{
 	workloads.NodeDrift:       {"scan", "eval", "pttl", "pexpire"},
 }
 
-// MeasuringRights are the rights that lockbench itself needs to show all figures, as rules of ACL SETUSER.
+// MeasuringRights returns the rights that lockbench itself needs to show all figures, as rules of ACL SETUSER.
 func MeasuringRights() (rules []string) {
 	for _, m := range measuring {
 		for _, command := range m.commands {
@@ -49,10 +49,10 @@ func MeasuringRights() (rules []string) {
 	return rules
 }
 
-// ClusterRights are further rights that it needs in a cluster.
+// ClusterRights returns the rights that lockbench needs in addition in a cluster.
 func ClusterRights() []string { return []string{"+cluster|info", "+exists"} }
 
-// Needs returns what lockbench itself needs, see store.Examiner.
+// Needs returns the requirements of lockbench itself, see store.Examiner.
 func (s *Server) Needs(uses store.Uses) []store.Need {
 	need := func(by, costs string, commands ...string) store.Need {
 		return store.Need{By: by, Costs: costs, Rights: strategies.Rights{Keys: []string{"{key}"}, Commands: commands}}
@@ -96,9 +96,9 @@ func (s *Server) Grant(rules []string) string {
 	return "ACL SETUSER " + user + " " + strings.Join(rules, " ")
 }
 
-// questions are commands that ask for a right. Redis refuses a command for want of a right before it looks at the other
-// arguments, so these change nothing: they are about a KEY that is not there, or have an argument that is refused.
-// Only those of making make the KEY.
+// questions are commands that test a right. Redis checks the right to a command before its other arguments, so these
+// commands change nothing: they name a KEY that does not exist, or have an invalid argument. Only the commands of
+// making create the KEY.
 var questions = append([]string{
 	"ping", "time", "command", "select none", "wait none none", "info server", "config|get maxclients", "scan none",
 	"client|setname \x01", "client|list none", "client|id", "client|tracking off", "client|unblock none",
@@ -118,11 +118,11 @@ var making = []string{
 	"setnx KEY none", "append KEY none", "incr KEY", "decr KEY", "rpush KEY none", "lpush KEY none", "sadd KEY none",
 }
 
-// hearing are the commands of subscribers, which answer in their own way.
+// hearing are the commands of subscribers, which need a separate connection because their replies have another form.
 var hearing = []string{"subscribe", "unsubscribe", "ssubscribe", "sunsubscribe"}
 
-// Missing asks every primary for the rights, see store.Examiner. A command that is not among the questions is not
-// asked for, and no name that lacks the key: it may be another program's.
+// Missing tests the rights on every primary, see store.Examiner. It does not test a command that questions and hearing
+// lack, or the rights to a name without {key}, which may belong to another program.
 func (s *Server) Missing(
 	ctx context.Context, rights strategies.Rights, prefix, key string,
 ) (missing store.Missing, err error) {
@@ -156,21 +156,21 @@ func (s *Server) Missing(
 	return missing, err
 }
 
-// inquiry asks one node for rights.
+// inquiry tests rights on one node.
 type inquiry struct {
 	strategies.Rights
 	prefix, key string
 
 	missing store.Missing
-	made    []string // keys
+	made    []string // keys that the commands may have created
 }
 
-// named returns a name with that pattern.
+// named returns a name that matches the pattern.
 func (i *inquiry) named(pattern string) string {
 	return strings.NewReplacer("{key}", i.prefix+i.key, "*", "", "?", "0").Replace(pattern)
 }
 
-// ask sends all questions at once.
+// ask sends all questions in one pipeline.
 func (i *inquiry) ask(ctx context.Context, n *node) error {
 	pipe := n.observer.Pipeline()
 	var answers []func() error
@@ -211,7 +211,7 @@ func (i *inquiry) ask(ctx context.Context, n *node) error {
 	return nil
 }
 
-// listen asks with connections of subscribers.
+// listen tests the commands of subscribers.
 func (i *inquiry) listen(ctx context.Context, n *node) error {
 	for _, command := range hearing {
 		for _, pattern := range i.Channels {
@@ -226,18 +226,19 @@ func (i *inquiry) listen(ctx context.Context, n *node) error {
 	return nil
 }
 
-// answered takes the answer to a command about a name with that pattern. It returns an error if there was none.
+// answered evaluates the reply to a command on a name with this pattern, where err is the error reply. It returns an
+// error if the server did not reply.
 func (i *inquiry) answered(n *node, command, pattern string, err error) error {
 	names := func(sign string) string { return sign + strings.ReplaceAll(pattern, "{key}", i.prefix+"*") }
 	right := ""
 	switch code := Refused(err); {
-	case code == unknown && slices.Contains(i.Cluster, command): // of sharded channels, which a lock can do without
+	case code == unknown && slices.Contains(i.Cluster, command): // of sharded channels, which are optional
 		return nil
 	case code == unknown:
 		i.missing.Add(store.Missing{Commands: []string{strings.ToUpper(strings.ReplaceAll(command, "|", " "))}})
 		return nil
 	case code != noPermission && !refused(err):
-		return unreachable("ask for the rights at", n, err)
+		return unreachable("test the rights on", n, err)
 	case code != noPermission:
 		return nil
 	case strings.Contains(err.Error(), "' command"):
@@ -251,7 +252,7 @@ func (i *inquiry) answered(n *node, command, pattern string, err error) error {
 	return nil
 }
 
-// hear sends a command of subscribers about a channel, by a separate connection.
+// hear sends a command of subscribers about a channel on a separate connection.
 func (n *node) hear(ctx context.Context, command, channel string) error {
 	session := n.observer.Subscribe(ctx)
 	defer func() { _ = session.Close() }()
@@ -266,7 +267,7 @@ func (n *node) hear(ctx context.Context, command, channel string) error {
 	return err
 }
 
-// Symptoms returns notes on the memory and the snapshots of the first node, see store.Examiner.
+// Symptoms returns remarks on the memory and the snapshots of the first node, see store.Examiner.
 func (s *Server) Symptoms(ctx context.Context) []results.Symptom {
 	n := s.nodes[0]
 	memory := results.Symptom{Name: "memory", State: results.Well}
@@ -281,7 +282,7 @@ func (s *Server) Symptoms(ctx context.Context) []results.Symptom {
 		memory.Says = []string{fmt.Sprintf("%.3g MB used, %s, %s", used, limit, policy)}
 		if most > 0 && policy != "" && policy != "noeviction" {
 			memory.State = results.Note
-			memory.Next = []string{"two clients may hold an evicted lock at once: keep locks on a server with noeviction"}
+			memory.Next = []string{"if a lock is evicted, a second client can acquire it: keep locks on a server with noeviction"}
 		}
 	}
 	snapshots := results.Symptom{Name: "snapshots", State: results.Well}
@@ -290,8 +291,8 @@ func (s *Server) Symptoms(ctx context.Context) []results.Symptom {
 		if config["save"] != "" {
 			snapshots.State = results.Note
 			snapshots.Says = []string{"they are written (save " + untrusted.Printable(config["save"]) + ")"}
-			snapshots.Next = []string{"a fork may fall into a window: measure on a server without them, or as in " +
-				"production, and say so"}
+			snapshots.Next = []string{"the fork for a snapshot may disturb a window: measure without snapshots, or as in " +
+				"production, and report the setting"}
 		}
 	}
 	return slices.DeleteFunc([]results.Symptom{memory, snapshots},

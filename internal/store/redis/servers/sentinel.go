@@ -19,20 +19,19 @@ import (
 	"github.com/lockbench/lockbench/internal/untrusted"
 )
 
-// A user may name the Sentinels of a primary instead of its address:
+// A user may give the Sentinels of a primary instead of its address:
 //
 //	redis+sentinel://[user:password@]host[:port],host[:port]/primary[/db]
 //
-// or as go-redis does, redis://host:port/db?master_name=primary&addr=host:port. User and password are the primary's;
-// those of the Sentinels are the options sentinel_username and sentinel_password. lockbench asks the Sentinels for the
-// primary each time it dials a connection, so a client that dials after a failover is on the new primary, as the client
-// of a service is.
+// or in go-redis's form, redis://host:port/db?master_name=primary&addr=host:port. User and password are the primary's.
+// Those of the Sentinels are the options sentinel_username and sentinel_password. lockbench asks the Sentinels for the
+// primary each time it dials, so a client that dials after a failover reaches the new primary, as in a service.
 
-// sentinels find a primary.
+// sentinels are the Sentinels that watch a primary and know its address.
 type sentinels struct {
 	addrs   []string
 	primary string
-	options redis.Options // user, password and TLS of each
+	options redis.Options // user, password and TLS of every Sentinel
 
 	mu    sync.Mutex
 	found string
@@ -41,17 +40,17 @@ type sentinels struct {
 
 const (
 	sentinelPort = "26379"
-	// sentinelPatience is how long one Sentinel may take to answer.
+	// sentinelPatience limits the time for one Sentinel's reply.
 	sentinelPatience = time.Second
-	// sentinelMemory is how long an answer counts: hundreds of connections are dialled at once.
+	// sentinelMemory is how long a reply is cached, because hundreds of connections are dialled at once.
 	sentinelMemory = 100 * time.Millisecond
 )
 
-// sentinelSchemes are the schemes of addresses of Sentinels, with that of the primary.
+// sentinelSchemes maps the schemes of Sentinel addresses to the scheme of the primary.
 var sentinelSchemes = map[string]string{"redis+sentinel": "redis", "rediss+sentinel": "rediss"}
 
-// parseSentinels converts an address of Sentinels to the primary's options, without its address; found is nil if it is
-// another address.
+// parseSentinels converts an address of Sentinels to the primary's options, without its address. found is nil if the
+// address does not name Sentinels.
 func parseSentinels(address string) (options *redis.UniversalOptions, found *sentinels, err error) {
 	scheme, rest, _ := strings.Cut(address, "://")
 	data, named := sentinelSchemes[scheme]
@@ -86,7 +85,7 @@ func parseSentinels(address string) (options *redis.UniversalOptions, found *sen
 		return nil, nil, errSentinel // go-redis's error repeats what may be a password
 	}
 	if parsed.TLSConfig != nil {
-		parsed.TLSConfig.ServerName = "" // it would be that of the first Sentinel
+		parsed.TLSConfig.ServerName = "" // ParseFailoverURL set the name of the first Sentinel
 	}
 	options = &redis.UniversalOptions{
 		Addrs: []string{""}, DB: parsed.DB, Protocol: parsed.Protocol,
@@ -100,13 +99,13 @@ func parseSentinels(address string) (options *redis.UniversalOptions, found *sen
 	}}, nil
 }
 
-// errSentinel never repeats the given text, as errAddress.
+// errSentinel never repeats the given text, for the same reason as errAddress.
 var errSentinel = errors.New("--redis must be " +
 	"redis[s]+sentinel://[user:password@]host[:port],host[:port]/primary[/db] for a primary that Sentinels watch; " +
 	"percent-encode special characters of a password")
 
-// hosts returns an address with the first of its hosts alone, as an URL has it, and the others. A password with an @ or
-// a / is percent-encoded.
+// hosts splits the hosts of an address. It returns the address with only the first host, which net/url can parse, and
+// the other hosts. An @ or / in a password must be percent-encoded.
 func hosts(rest string) (first string, others []string) {
 	before, after := rest, ""
 	if end := strings.IndexAny(rest, "/?#"); end >= 0 {
@@ -116,7 +115,7 @@ func hosts(rest string) (first string, others []string) {
 	return all[0] + after, all[1:]
 }
 
-// withPort adds the usual port of a Sentinel.
+// withPort adds the default port of a Sentinel to a host without a port.
 func withPort(host string) string {
 	if _, _, err := net.SplitHostPort(host); err == nil {
 		return host
@@ -124,7 +123,7 @@ func withPort(host string) string {
 	return net.JoinHostPort(strings.Trim(host, "[]"), sentinelPort)
 }
 
-// where returns the address of the primary that the first Sentinel names which answers.
+// where returns the address of the primary according to the first Sentinel that answers.
 func (s *sentinels) where(ctx context.Context) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -144,7 +143,7 @@ func (s *sentinels) where(ctx context.Context) (string, error) {
 	return "", errors.Join(problems...)
 }
 
-// ask asks one Sentinel for the primary.
+// ask requests the primary's address from one Sentinel.
 func (s *sentinels) ask(ctx context.Context, addr string) (string, error) {
 	options := s.options
 	options.Addr = addr
@@ -160,17 +159,17 @@ func (s *sentinels) ask(ctx context.Context, addr string) (string, error) {
 		return "", err
 	}
 	if len(at) != 2 {
-		return "", fmt.Errorf("the Sentinel answers with %d words instead of a host and a port", len(at))
+		return "", fmt.Errorf("the Sentinel replied with %d words instead of a host and a port", len(at))
 	}
 	return net.JoinHostPort(at[0], at[1]), nil
 }
 
-// errNotWatched reports that a Sentinel does not know a primary of that name.
-var errNotWatched = errors.New("it watches no primary of that name")
+// errNotWatched reports that a Sentinel does not watch a primary with the given name.
+var errNotWatched = errors.New("it watches no primary with that name")
 
-// watched lists the primaries that a Sentinel knows.
+// watched lists the names of the primaries that a Sentinel watches.
 func (s *sentinels) watched(ctx context.Context, client *redis.SentinelClient) string {
-	all, _ := client.Masters(ctx).Result() // it may have no right to list them
+	all, _ := client.Masters(ctx).Result() // the user may lack the right to list them
 	var names []string
 	for _, one := range all {
 		fields, _ := one.(map[any]any)
@@ -185,10 +184,11 @@ func (s *sentinels) watched(ctx context.Context, client *redis.SentinelClient) s
 			}
 		}
 	}
-	return cmp.Or(strings.Join(names, ", "), "none that it shows")
+	return cmp.Or(strings.Join(names, ", "), "none that it reports")
 }
 
-// through dials the primary that the Sentinels name instead of the given address; without Sentinels it changes nothing.
+// through wraps a dialer so that it dials the primary's address from the Sentinels instead of the given address.
+// Without Sentinels it returns the dialer unchanged.
 func (s *sentinels) through(dial store.Dialer) store.Dialer {
 	if s == nil {
 		return dial

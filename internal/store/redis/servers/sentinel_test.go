@@ -12,11 +12,11 @@ import (
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 )
 
-// The Sentinels of an address name the primary, at the opening and after a failover.
+// An address of Sentinels leads to the primary, both on opening and after a failover.
 func TestSentinelsNameThePrimary(t *testing.T) {
 	t.Parallel()
 	watched := redistest.StartWatched(t)
-	const nobody = "127.0.0.1:1" // the next Sentinel is asked
+	const nobody = "127.0.0.1:1" // unreachable, so the next Sentinel must answer
 	for _, address := range []string{
 		"redis+sentinel://" + nobody + "," + watched.Sentinel + "/" + redistest.MasterName,
 		"redis://" + nobody + "?master_name=" + redistest.MasterName + "&addr=" + watched.Sentinel,
@@ -64,7 +64,7 @@ func TestSentinelsNameThePrimary(t *testing.T) {
 	})
 }
 
-// A wrong address of Sentinels is refused with what is wrong, and repeats no password.
+// The error of a wrong address of Sentinels names the mistake and repeats no password.
 func TestBadSentinels(t *testing.T) {
 	t.Parallel()
 	watched := redistest.StartWatched(t)
@@ -78,8 +78,8 @@ func TestBadSentinels(t *testing.T) {
 		{"redis+sentinel://127.0.0.1:1,127.0.0.1:2/lock", "127.0.0.1:2 for the primary lock", servers.ErrUnreachable},
 		{"redis+sentinel://:" + secret + "/x@" + watched.Sentinel + "/lock", "", servers.ErrConfig},
 		{"redis+sentinel://:" + secret + "@" + watched.Sentinel + "/lock/" + secret, "", servers.ErrConfig},
-		{"redis://" + watched.Sentinel + "?master_name=lock&pool_size=3", "no others", servers.ErrConfig},
-		{watched.Sentinel, "write redis+sentinel://" + watched.Sentinel + "/PRIMARY", servers.ErrConfig},
+		{"redis://" + watched.Sentinel + "?master_name=lock&pool_size=3", "takes only the options", servers.ErrConfig},
+		{watched.Sentinel, "give redis+sentinel://" + watched.Sentinel + "/PRIMARY", servers.ErrConfig},
 	} {
 		server, err := servers.Open(t.Context(), servers.Options{Address: test.address, RunID: "bad"})
 		if err == nil {

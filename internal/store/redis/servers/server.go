@@ -1,5 +1,5 @@
-// Package servers provides the Redis of a run: containers or processes that it starts, or the user's
-// servers, which it never changes.
+// Package servers provides the Redis of a run: containers or processes that it starts, or the user's servers, whose
+// settings it never changes.
 package servers
 
 import (
@@ -26,25 +26,26 @@ import (
 // for concurrent use.
 type Server struct {
 	topology Topology
-	// nodes are all Redis servers, including those of a cluster and replicas, each with its observer.
-	// The first primary comes first.
+	// nodes are all Redis servers, including the nodes of a cluster and replicas. Each has an observer. The first primary
+	// comes first.
 	nodes []*node
-	// primary takes the commands in a replicated topology; nil in others.
+	// primary is the node that takes the commands in a replicated topology; nil in other topologies.
 	primary atomic.Pointer[node]
-	failing sync.RWMutex // a failover locks it
-	// cluster is a client for the keys of a whole cluster; nil in other topologies.
+	failing sync.RWMutex // write-locked during a failover, so that dials wait
+	// cluster is a client for all keys of a cluster; nil in other topologies.
 	cluster *redis.ClusterClient
 
 	redis    results.Redis
-	allowed  bool          // to have faults on a user's servers
-	password string        // of servers of our own
-	dials    chan struct{} // limits the dials at the same time
+	allowed  bool          // the user permitted faults on their servers
+	password string        // of the servers that lockbench started
+	dials    chan struct{} // limits concurrent dials
 
-	meter store.Meter // over all nodes
+	meter store.Meter // of all nodes
 }
 
-// Open finds or starts the Redis that the options name, connects, reports the keys that killed runs left, and waits
-// until it is complete: replicas in sync, all slots of a cluster served. The error wraps ErrUnreachable or ErrConfig.
+// Open finds or starts the Redis that the options describe, connects, and waits until it is complete: all replicas are
+// in sync, and all slots of a cluster are served. On a user's servers it warns of keys that killed runs left. The error
+// wraps ErrUnreachable or ErrConfig.
 func Open(ctx context.Context, options Options) (*Server, error) {
 	asked, err := ParseTopology(options.Topology)
 	if err != nil {
@@ -91,7 +92,7 @@ func (s *Server) open(ctx context.Context, options Options, asked Topology) erro
 	return s.Settle(ctx)
 }
 
-// primaries returns the nodes that hold the keys and take commands.
+// primaries returns the nodes that take commands on keys.
 func (s *Server) primaries() []*node {
 	if primary := s.primary.Load(); primary != nil {
 		return []*node{primary}
@@ -99,22 +100,22 @@ func (s *Server) primaries() []*node {
 	return slices.DeleteFunc(slices.Clone(s.nodes), func(n *node) bool { return n.role == replica })
 }
 
-// describe completes the report's description of the server.
+// describe completes the description of the servers for the report.
 func (s *Server) describe() {
 	first := s.nodes[0]
-	s.redis.Address = untrusted.Printable(first.addr()) // a Sentinel may have named it
+	s.redis.Address = untrusted.Printable(first.addr()) // the text may come from a Sentinel
 	s.redis.Name, s.redis.Version, s.redis.Mode = first.software.Name, first.software.Version, first.software.Mode
 	s.redis.Protocol, s.redis.IOThreads = first.software.protocol, first.software.ioThreads
 	s.redis.Topology = s.topology.String()
 	if len(s.nodes) > 1 {
 		for _, node := range s.nodes {
-			s.redis.Nodes = append(s.redis.Nodes, untrusted.Printable(node.addr())) // a cluster named it
+			s.redis.Nodes = append(s.redis.Nodes, untrusted.Printable(node.addr())) // the text may come from a cluster
 		}
 	}
 }
 
-// Address returns the URLs of servers that Open started, separated by commas. Other processes need
-// their password, which is in them: never print it.
+// Address returns the URLs of the servers that Open started, separated by commas. They contain the password, which
+// other processes need, so never print them.
 func (s *Server) Address() string {
 	urls := make([]string, len(s.nodes))
 	for i, n := range s.nodes {
@@ -124,10 +125,10 @@ func (s *Server) Address() string {
 	return strings.Join(urls, ",")
 }
 
-// Describe describes the Redis servers and the reason for their choice, without any secret.
+// Describe returns what the servers are and why they were chosen. The description contains no secrets.
 func (s *Server) Describe() results.Redis { return s.redis }
 
-// Unfit returns the reason why a strategy cannot run there; "" if it can.
+// Unfit returns the reason why a strategy cannot run on these servers; "" if it can.
 func (s *Server) Unfit(info strategies.Info) string {
 	if old := s.nodes[0].software.TooOld(info.Since); old != "" {
 		return "it " + old
@@ -140,11 +141,11 @@ func (s *Server) Unfit(info strategies.Info) string {
 	return s.topology.Unfit(info)
 }
 
-// Primaries returns the number of nodes to which every instance connects.
+// Primaries returns the number of nodes that every instance connects to.
 func (s *Server) Primaries() int { return len(s.primaries()) }
 
-// Owned returns the nodes that lockbench started and may kill and pause, the first primary first;
-// empty for a user's server.
+// Owned returns the nodes that lockbench started and may kill and pause, the first primary first. It returns none for a
+// user's servers.
 func (s *Server) Owned() []*Own {
 	var own []*Own
 	for _, node := range s.nodes {
@@ -167,7 +168,7 @@ func (s *Server) Close(ctx context.Context) error {
 // Started reports whether lockbench started the servers itself.
 func (s *Server) Started() bool { return len(s.nodes) > 0 && s.nodes[0].own != nil }
 
-// Observer returns the observer's client of the first primary, or of a whole cluster.
+// Observer returns the client of the observer of the first primary, or of the whole cluster.
 func (s *Server) Observer() redis.UniversalClient {
 	if s.cluster != nil {
 		return s.cluster
@@ -179,14 +180,14 @@ func (s *Server) Observer() redis.UniversalClient {
 func (s *Server) spares(away ...*node) bool { return s.topology.kind().spares(s, away) }
 
 const (
-	// patience is how long to wait for a node that may be down.
+	// patience limits the wait for a node that may be down.
 	patience = time.Second
-	// settleTimeout is how long replicas and clusters may take to settle.
+	// settleTimeout limits the wait for replicas to be in sync and for a cluster to be complete.
 	settleTimeout = time.Minute
 )
 
-// Settle waits until every replica, except detached ones, has what the primary had at that moment,
-// and a cluster serves all its slots.
+// Settle waits until every replica, except detached ones, has all data of the primary, and a cluster serves all its
+// slots.
 func (s *Server) Settle(ctx context.Context) error {
 	if err := s.nudge(ctx); err != nil {
 		return err
@@ -206,8 +207,8 @@ func (s *Server) Settle(ctx context.Context) error {
 	}
 }
 
-// Quiet turns go-redis's own logger off: important messages are also returned as errors. It is a
-// setting of the whole process, so only a command or a test calls it, before it opens anything.
+// Quiet turns go-redis's own logger off, because important messages are also returned as errors. It changes a setting
+// of the whole process, so only a command or a test calls it, before it opens anything.
 var Quiet = sync.OnceFunc(func() { redis.SetLogger(silence{}) })
 
 type silence struct{}

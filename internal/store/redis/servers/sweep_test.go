@@ -18,8 +18,8 @@ import (
 	"github.com/lockbench/lockbench/internal/testkit/poll"
 )
 
-// helperEnv makes the test binary play a lockbench that is about to be killed:
-// it opens the address in the variable, says where that is and waits.
+// helperEnv makes the test binary play a lockbench that is about to be killed: it opens the address in this variable,
+// prints the address of the server and waits.
 const (
 	helperEnv = "LOCKBENCH_TEST_OPEN"
 	victimID  = "deadbeef" // of its run
@@ -35,10 +35,10 @@ func TestHelperOpen(t *testing.T) {
 	must(t, s.nodes[0].observer.Set(t.Context(), "lockbench:{"+victimID+":1:0}:counter:floor", 1, 0).Err())
 	fmt.Printf("\n%+v\nopened %s\n", s.Describe(), s.Describe().Address)
 	_, _ = io.Copy(io.Discard, os.Stdin) // until it is killed
-	runtime.KeepAlive(s)                 // else its connections end with the next collection
+	runtime.KeepAlive(s)                 // otherwise the garbage collector closes its connections
 }
 
-// victim is such a subprocess.
+// victim is a subprocess that plays a lockbench, see helperEnv.
 type victim struct {
 	cmd  *exec.Cmd
 	addr string
@@ -53,7 +53,7 @@ func startVictim(t *testing.T, address string, environment ...string) *victim {
 	return v
 }
 
-// tryVictim returns what the subprocess said when it opened nothing.
+// tryVictim starts a victim. It returns what the victim printed, which explains why it opened nothing.
 func tryVictim(t *testing.T, address string, environment ...string) (*victim, string) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run=^TestHelperOpen$")
@@ -81,7 +81,7 @@ func (v *victim) kill() {
 	_ = v.cmd.Wait()
 }
 
-// sweepTwice is two sweeps at the same time, which meet the same servers.
+// sweepTwice runs two concurrent sweeps, which find the same servers.
 func sweepTwice(ctx context.Context) launch.Swept {
 	var both [2]launch.Swept
 	var all sync.WaitGroup
@@ -93,8 +93,8 @@ func sweepTwice(ctx context.Context) launch.Swept {
 	return both[0]
 }
 
-// A run says what a killed one has left on a user's server, and leaves it there. A sweep removes it, and nothing
-// else.
+// A run reports the keys that a killed run left on a user's server, and does not delete them. A sweep deletes them, and
+// no others.
 func TestOpenTellsOfKeys(t *testing.T) {
 	p, ctx := process(t), t.Context()
 	s := open(t, Options{Address: p.Addr(), RunID: "a11fe000"})

@@ -26,15 +26,15 @@ const (
 	Clustered   TopologyKind = "cluster"  // a Redis Cluster of N primaries
 )
 
-// topologyRow is a row of kinds.
+// topologyRow is one entry of the kinds table: a topology kind, its allowed node counts and how its nodes are arranged.
 type topologyRow struct {
 	name               TopologyKind
-	least, usual, most int // of Topology.Count
+	least, usual, most int // limits and default of Topology.Count
 	arrangement
 }
 
-// kinds lists all kinds with their numbers; a kind without a usual number takes none. Redis does not form a
-// cluster of fewer than three primaries: fewer cannot agree on the failure of one.
+// kinds lists all kinds with their node counts. A kind without a default count accepts no number. Redis does not form a
+// cluster of fewer than three primaries, because fewer cannot agree that one has failed.
 var kinds = []topologyRow{
 	{Single, 0, 0, 0, single{}},
 	{Independent, 1, 5, 16, independent{}},
@@ -42,14 +42,14 @@ var kinds = []topologyRow{
 	{Clustered, 3, 3, 16, clustered{}},
 }
 
-// arrangement is how the nodes of a kind are started and work together.
+// arrangement defines how the nodes of a kind are started and cooperate.
 type arrangement interface {
-	settings() []string    // in addition to those of every server
-	ports() ([]int, error) // finds those of a node, the first for clients
-	linked() bool          // the nodes must reach each other
+	settings() []string    // settings in addition to those of every server
+	ports() ([]int, error) // finds free ports for one node, the first for clients
+	linked() bool          // reports whether the nodes must reach each other
 	// arrange forms the topology from the started servers.
 	arrange(ctx context.Context, s *Server) error
-	// settled returns an error unless all nodes are as they should be.
+	// settled returns an error unless all nodes are in their normal state.
 	settled(ctx context.Context, s *Server) error
 	// spares reports whether clients can still get locks without these nodes.
 	spares(s *Server, away []*node) bool
@@ -67,20 +67,20 @@ func (single) settled(context.Context, *Server) error { return nil }
 func (single) spares(_ *Server, away []*node) bool    { return len(away) == 0 }
 func (single) unfit(strategies.Info) string           { return "" }
 
-// independent are several nodes, most of which are enough.
+// independent is several nodes, of which a majority is enough.
 type independent struct{ single }
 
 func (independent) spares(s *Server, away []*node) bool { return len(away) <= (len(s.nodes)-1)/2 }
 
-// Topology is a kind and its size. The zero Topology is unspecified: lockbench starts one node, and
-// accepts anything at a user's addresses.
+// Topology is a kind and its size. The zero Topology is unspecified: lockbench starts one node, and accepts any
+// topology at a user's addresses.
 type Topology struct {
 	Kind  TopologyKind
-	Count int // nodes, replicas or primaries; 0 means the default number
+	Count int // number of nodes, replicas or primaries; 0 means the default
 }
 
-// ParseTopology parses single, nodes:5, replicas:2 or cluster:3. Without a number it uses the default;
-// "" is the zero Topology.
+// ParseTopology parses single, nodes:5, replicas:2 or cluster:3. Without a number, Count is 0. "" gives the zero
+// Topology.
 func ParseTopology(text string) (Topology, error) {
 	if text == "" {
 		return Topology{}, nil
@@ -110,7 +110,7 @@ func ParseTopology(text string) (Topology, error) {
 		text)
 }
 
-// kind returns the table's row of the kind; without a kind, the row of Single.
+// kind returns the entry of the kinds table. For the zero Topology it returns the entry of Single.
 func (t Topology) kind() topologyRow {
 	for _, k := range kinds {
 		if k.name == t.Kind {
@@ -120,7 +120,7 @@ func (t Topology) kind() topologyRow {
 	return kinds[0]
 }
 
-// usual fills in the defaults.
+// usual returns the topology with defaults filled in.
 func (t Topology) usual() Topology {
 	k := t.kind()
 	return Topology{k.name, cmp.Or(t.Count, k.usual)}
@@ -159,7 +159,7 @@ func (t Topology) Servers() int {
 	return max(t.Count, 1)
 }
 
-// Unfit returns the reason why a strategy cannot run there; "" if it can, or if the topology is unknown.
+// Unfit returns the reason why a strategy cannot run on this topology; "" if it can, or if the topology is unknown.
 func (t Topology) Unfit(info strategies.Info) string {
 	if t.Kind == "" {
 		return ""
@@ -175,15 +175,15 @@ func (t Topology) Unfit(info strategies.Info) string {
 	if nodes > 1 {
 		there = fmt.Sprintf("there are %d", nodes)
 	}
-	return fmt.Sprintf("it needs %d independent Redis nodes, %s (--topology nodes:%d, or the addresses of as many)",
+	return fmt.Sprintf("it needs %d independent Redis nodes, but %s: use --topology nodes:%d, or give as many addresses",
 		info.Nodes, there, max(info.Nodes, 5))
 }
 
-// among returns an error if what was asked for cannot be at a user's addresses, since there are too few or too many of
-// them. One address is enough for a cluster, which names its nodes.
+// among returns an error if the requested topology does not fit the number of the user's addresses. One address is
+// enough for a cluster, because its nodes announce the others.
 func (t Topology) among(addresses []*redis.UniversalOptions) error {
 	needed, more := t.Servers(), ""
-	if t.Count == 0 && t.Kind != Single { // any number of them
+	if t.Count == 0 && t.Kind != Single { // any number of nodes
 		needed, more = 2, " or more"
 	}
 	n := len(addresses)
@@ -197,7 +197,7 @@ func (t Topology) among(addresses []*redis.UniversalOptions) error {
 		t, words.Count(needed, "server"), more, n)
 }
 
-// admits reports whether the found topology is as requested.
+// admits reports whether the topology that was found is the requested one.
 func (t Topology) admits(found Topology) bool {
 	return t.Kind == "" || t.Kind == found.Kind && (t.Count == 0 || t.Count == found.Count)
 }
@@ -232,7 +232,7 @@ func (s *Server) recognise(ctx context.Context, runID string, asked Topology) er
 	return err
 }
 
-// findReplicas distinguishes independent nodes from a primary with its replicas.
+// findReplicas determines whether the nodes are independent, or a primary with its replicas.
 func (s *Server) findReplicas() error {
 	primaries := s.primaries()
 	replicas := slices.DeleteFunc(slices.Clone(s.nodes), func(n *node) bool { return n.role != replica })

@@ -111,8 +111,7 @@ func TestAddressesOfIndependentNodes(t *testing.T) {
 	}
 }
 
-// A port that somebody takes between our choice and Redis's use of it is given up
-// for another.
+// If another process takes a port between the choice and its use by Redis, the start continues with another port.
 func TestPortTaken(t *testing.T) {
 	taken := process(t)
 	picks := 0
