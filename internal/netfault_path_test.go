@@ -13,7 +13,7 @@ import (
 	"github.com/lockbench/lockbench/internal/netfault"
 )
 
-// dialled returns a connection by a path to a listener.
+// dialled returns a connection over a path to a listener.
 func dialled(t *testing.T) (*netfault.Path, net.Conn, net.Listener) {
 	t.Helper()
 	server, err := net.Listen("tcp", "127.0.0.1:0")
@@ -29,8 +29,8 @@ func dialled(t *testing.T) (*netfault.Path, net.Conn, net.Listener) {
 	return p, c, server
 }
 
-// A client that sets its deadline anew just when the way breaks sees that at once, as of a
-// connection that was reset.
+// A client that sets a new deadline just when its connection breaks sees the break at once, as on a connection that was
+// reset.
 func TestABrokenWayIsSeenAtOnce(t *testing.T) {
 	p, c, _ := dialled(t)
 	late := p.Snap()
@@ -54,7 +54,8 @@ func TestABrokenWayIsSeenAtOnce(t *testing.T) {
 	}
 }
 
-// What waits at a blockade ends with its deadline, as on a socket, and loses nothing: who reads again has it.
+// A read or write that waits at a blockade ends at its deadline, as on a socket, and loses no data: the next read
+// returns it.
 func TestDeadlinesEndAStall(t *testing.T) {
 	p, c, server := dialled(t)
 	t.Cleanup(func() { _ = c.Close() })
@@ -97,7 +98,7 @@ func TestDeadlinesEndAStall(t *testing.T) {
 	}
 }
 
-// A connection breaks at the write that a test names, and at no other: before the server has it, or after.
+// A connection breaks only at the selected write: before the server gets it, or before the client gets the reply.
 func TestAConnectionBreaksAtAWrite(t *testing.T) {
 	for _, test := range []struct {
 		kind netfault.Blocked

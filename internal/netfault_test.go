@@ -81,7 +81,7 @@ func TestWhatIsBelowStaysInSight(t *testing.T) {
 	}
 }
 
-// full is a listener of a process that has too many open files for a while.
+// full is a listener whose first Accepts fail with EMFILE, as if the process had run out of file descriptors.
 type full struct {
 	net.Listener
 	times int
@@ -94,7 +94,8 @@ func (l *full) Accept() (net.Conn, error) {
 	return l.Listener.Accept()
 }
 
-// A proxy outlasts a lack of files. The kernel would go on accepting what nobody serves.
+// A proxy survives a lack of file descriptors. If its accept loop ended, the kernel would still accept connections that
+// no proxy serves.
 func TestProxiesOutlastALackOfFiles(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

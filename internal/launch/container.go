@@ -16,26 +16,26 @@ type Engine interface {
 	Sweep(ctx context.Context) Swept
 }
 
-// Image describes how to get the image of a container.
+// Image describes which image to use for a container and where it comes from.
 type Image struct {
-	Wanted   string // requested; "" means any
-	Variable string // environment variable that can request one
-	Default  string // pulled if none is requested
-	// Offline is the local name of an image for machines without a registry; "" means there is none.
+	Wanted   string // requested by the user; "" means any
+	Variable string // environment variable that can request an image
+	Default  string // pulled if no image is requested
+	// Offline is the local name of an image for machines without access to a registry; "" means that there is none.
 	Offline string
 }
 
-// waysOut is the advice for a user that requests a container without an image.
+// waysOut returns advice for a user that requests a container when there is no image for it.
 func (i Image) waysOut() string {
 	ways := "name an image that Docker has in " + i.Variable + ", or start a process: --redis process"
 	if i.Offline != "" {
-		ways = "docker/setup.sh builds " + i.Offline + " out of this machine's redis-server; else " + ways
+		ways = "docker/setup.sh builds " + i.Offline + " from this machine's redis-server; otherwise " + ways
 	}
 	return ways
 }
 
 var (
-	// ErrNoImage reports that there is no image to run, and that none can be pulled.
+	// ErrNoImage reports that Docker has no image to run and that none can be pulled.
 	ErrNoImage = errors.New("no image for a container")
 	// ErrNoEngine reports that the program was built without a client for containers.
 	ErrNoEngine = errors.New("this program was built without a Docker client: " +
@@ -47,8 +47,7 @@ var engine struct {
 	open func(context.Context) (Engine, error)
 }
 
-// UseEngine registers the function that opens an Engine. Call it in an init function; it panics the
-// second time.
+// UseEngine registers the function that opens an Engine. Call it in an init function. It panics on the second call.
 func UseEngine(open func(context.Context) (Engine, error)) {
 	engine.Lock()
 	defer engine.Unlock()
@@ -58,7 +57,7 @@ func UseEngine(open func(context.Context) (Engine, error)) {
 	engine.open = open
 }
 
-// OpenEngine opens the registered Engine; without one the error is ErrNoEngine.
+// OpenEngine opens the registered Engine. If none is registered, the error is ErrNoEngine.
 func OpenEngine(ctx context.Context) (Engine, error) {
 	engine.RLock()
 	open := engine.open

@@ -11,30 +11,30 @@ import (
 	"sync"
 )
 
-// Fleet describes how the servers of a store are started: in containers if there is an Image and an Engine answers,
-// else as processes; or only in the requested way.
+// Fleet describes how to start the servers of a store: in containers if there is an Image and an Engine answers,
+// otherwise as processes; or only in the requested way.
 type Fleet struct {
 	Members int
-	Linked  bool // the members must reach each other
-	// Ports finds free ports for one member, the first of them for clients.
+	Linked  bool // the members must be able to reach each other
+	// Ports finds free ports for one member. The first port is for clients.
 	Ports func() ([]int, error)
-	Taken string // part of the error of a start that failed because another process took a port
-	Image Image  // of containers; without a Default there are none
-	// Program finds the program of processes. Its error names the package to install.
+	Taken string // a part of the error if the start failed because another process took a port
+	Image Image  // of containers; without a Default no containers are used
+	// Program finds the program for processes. Its error names the package to install.
 	Program func() (path string, err error)
-	// Server returns the definition of member number place, except its Ports. ports holds the ports of every member.
+	// Server returns the definition of member number place, without its Ports. ports holds the ports of every member.
 	Server func(place int, ports [][]int) Definition
 }
 
-// Request is the way in which a user wants the servers to be started.
+// Request is a user's choice of how to start the servers.
 type Request struct {
-	Address string // container or process; any other means the first way that works
-	Image   string // of containers; "" means the Image's
+	Address string // container or process; any other address means the first way that works
+	Image   string // for containers; "" means the default of Fleet.Image
 	// Logf reports slow steps, such as the pull of an image; nil means no reports.
 	Logf func(format string, args ...any)
 }
 
-// Way describes how the servers were started, in the words of reports.
+// Way describes how the servers were started, in the terms of reports.
 type Way struct {
 	Source  string // container or process
 	Image   string // of containers
@@ -43,7 +43,7 @@ type Way struct {
 }
 
 // Start starts all members in the first way that works. Before that, it removes leftovers of dead runs from this
-// machine. The error wraps what the ways' own errors wrap.
+// machine. If no way works, the error wraps the errors of the ways.
 func (f Fleet) Start(ctx context.Context, o Request) (Way, []Started, error) {
 	Sweep(ctx).Log(o.Logf)
 	f.Image.Wanted = cmp.Or(o.Image, os.Getenv(f.Image.Variable))
@@ -72,7 +72,7 @@ func (f Fleet) Start(ctx context.Context, o Request) (Way, []Started, error) {
 	return way, all, nil
 }
 
-// launching is a Fleet that is started as a user asks for.
+// launching is a Fleet together with the user's request.
 type launching struct {
 	Fleet
 	asked Request
@@ -123,10 +123,11 @@ func (l launching) logf(format string, args ...any) {
 	}
 }
 
-// begin starts a server in the chosen way.
+// begin starts one server in the chosen way.
 type begin func(ctx context.Context, s Definition) (Started, error)
 
-// members starts all members, on other ports if another process took one of theirs, and completes the way.
+// members starts all members and completes the Way. If another process takes one of their ports, it starts all of them
+// again on other ports.
 func (l launching) members(ctx context.Context, way Way, begin begin) (Way, []Started, error) {
 	const attempts = 5
 	for attempt := 1; ; attempt++ {
@@ -163,11 +164,11 @@ func (l launching) pick() (all [][]int, err error) {
 	return all, nil
 }
 
-// together starts all members at the same time: none may be ready before most of them run. If one
+// together starts all members at the same time, because a member may become ready only when a majority runs. If one
 // fails, it closes the others.
 func (l launching) together(ctx context.Context, ports [][]int, begin begin) ([]Started, error) {
 	started, problems := make([]Started, l.Members), make([]error, l.Members)
-	// If one cannot start, the others need not wait for it.
+	// If one member cannot start, the others must not wait for it.
 	within, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var all sync.WaitGroup
@@ -196,7 +197,7 @@ func (l launching) together(ctx context.Context, ports [][]int, begin begin) ([]
 	return nil, err
 }
 
-// causes leaves out the errors of servers whose start was given up because of another's.
+// causes omits the errors of servers whose start was cancelled because another server failed.
 func causes(ctx context.Context, problems []error) []error {
 	givenUp := func(err error) bool { return err == nil || errors.Is(err, context.Canceled) }
 	if ctx.Err() != nil || !slices.ContainsFunc(problems, func(err error) bool { return !givenUp(err) }) {
@@ -205,7 +206,7 @@ func causes(ctx context.Context, problems []error) []error {
 	return slices.DeleteFunc(slices.Clone(problems), givenUp)
 }
 
-// oneLine writes an error of several lines on one line.
+// oneLine is an error whose text is on one line.
 type oneLine struct{ error }
 
 func (e oneLine) Error() string {

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// fakeEngine has one image, or none.
+// fakeEngine is an Engine whose Obtain and Run succeed or return these errors.
 type fakeEngine struct {
 	Engine
 	none   error // Obtain's
@@ -33,7 +33,7 @@ type fakeContainer struct{ Started }
 
 func (fakeContainer) Network() string { return OnHost }
 
-// There is one rule for which way is tried first, and what is said of it.
+// Start tries the ways in a fixed order, and the Way or the error reports the reason.
 func TestWays(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	noHost := errors.New("no such host")
@@ -128,8 +128,8 @@ func TestWays(t *testing.T) {
 	}
 }
 
-// If another process takes a port, all members start again on other ports; what failed otherwise is not tried again,
-// and of a start that fails nothing stays.
+// If another process takes a port, all members start again on other ports. Other failures are not retried. A failed
+// start leaves no files.
 func TestFleetOnTakenPorts(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	for taken, want := range map[error]int{errors.New("port taken"): 2, errors.New("broken"): 1} {

@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// A home is a directory for a server in the directory for temporary files. Its lockbench process keeps it locked, and
-// the kernel ends the lock with the process, however it ends, so a home without a lock is abandoned. It does not
-// matter which process ID an owner had, or in which PID namespace. Locks work on Linux only; elsewhere no home is
-// abandoned.
+// A home is a directory for one server, in the directory for temporary files. The lockbench process that started the
+// server keeps the home locked. The kernel ends the lock with the process, however the process ends, so an unlocked
+// home is abandoned. This works whatever process ID the owner had, and in whatever PID namespace. Locks exist on Linux
+// only; on other systems no home counts as abandoned.
 
 // The prefixes of the names of homes.
 const (
@@ -20,16 +20,16 @@ const (
 	homeOfContainer = "lockbench-container-"
 )
 
-// Home is such a directory, locked by this process.
+// Home is a home that this process has locked.
 type Home struct {
 	Dir  string
-	lock io.Closer // nil where there are no locks
+	lock io.Closer // nil on systems without these locks
 }
 
 // errLocked is the error for the home of a live lockbench process.
 var errLocked = errors.New("another process has locked the directory")
 
-// newHome makes a home.
+// newHome creates a home and locks it.
 func newHome(prefix string) (Home, error) {
 	for {
 		dir, err := os.MkdirTemp("", prefix+"*")
@@ -40,7 +40,7 @@ func newHome(prefix string) (Home, error) {
 		switch {
 		case errors.Is(err, errors.ErrUnsupported):
 			return Home{Dir: dir}, nil
-		case errors.Is(err, errLocked), errors.Is(err, fs.ErrNotExist): // a sweep came between the two, and removes it
+		case errors.Is(err, errLocked), errors.Is(err, fs.ErrNotExist): // a sweep locked it first, and removes it
 			continue
 		case err != nil:
 			return Home{}, errors.Join(err, os.Remove(dir))
@@ -49,11 +49,11 @@ func newHome(prefix string) (Home, error) {
 	}
 }
 
-// HomeOfContainer makes a home that stays empty: the container's label names it, see Abandoned.
+// HomeOfContainer creates a home that stays empty. The container's label names it, see Abandoned.
 func HomeOfContainer() (Home, error) { return newHome(homeOfContainer) }
 
-// Abandoned returns the home of a container if its lockbench has ended. It is locked for the caller, who removes the
-// container and then the home.
+// Abandoned returns the home of a container if its lockbench has ended. The home is locked for the caller, who removes
+// the container and then the home.
 func Abandoned(dir string) (Home, bool) {
 	if !filepath.IsAbs(dir) || !strings.HasPrefix(filepath.Base(dir), homeOfContainer) {
 		return Home{}, false
@@ -61,8 +61,8 @@ func Abandoned(dir string) (Home, bool) {
 	return abandoned(dir)
 }
 
-// abandoned returns a home, locked, if it has no other lock. Every user can make files in the directory for temporary
-// files, so only a directory in which this user alone can write counts.
+// abandoned locks and returns a home, unless another process has locked it. Every user can create files in the
+// directory for temporary files, so abandoned accepts only a directory that no other user can write to.
 func abandoned(dir string) (Home, bool) {
 	about, err := os.Lstat(dir)
 	if err != nil || !ours(about) {
@@ -72,7 +72,7 @@ func abandoned(dir string) (Home, bool) {
 	return Home{dir, lock}, err == nil
 }
 
-// Leave ends the lock: a later sweep finds the home.
+// Leave releases the lock, so that a later sweep finds the home.
 func (h Home) Leave() {
 	if h.lock != nil {
 		_ = h.lock.Close() // nothing was written
@@ -81,6 +81,6 @@ func (h Home) Leave() {
 
 // Remove removes the home with its contents.
 func (h Home) Remove() error {
-	defer h.Leave() // not before: a sweep would remove it at the same time
+	defer h.Leave() // only afterwards, or a sweep would remove the home at the same time
 	return os.RemoveAll(h.Dir)
 }

@@ -18,11 +18,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// bind makes the kernel kill the child if the thread that starts it ends, even by SIGKILL.
+// bind makes the kernel kill the child when the thread that starts it ends, even by SIGKILL.
 func bind(cmd *exec.Cmd) { cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL }
 
-// lockDir locks a directory until the file is closed, or this process ends. The kernel does not follow a link here, and
-// programs that this process starts do not inherit the lock: a child may outlive it.
+// lockDir locks a directory until the returned Closer is closed or this process ends. It does not follow a symbolic
+// link. Programs that this process starts do not inherit the lock, because a child may outlive it.
 func lockDir(dir string) (io.Closer, error) {
 	file, err := os.OpenFile(dir, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
 	if err != nil {
@@ -33,7 +33,7 @@ func lockDir(dir string) (io.Closer, error) {
 		err = errLocked
 	}
 	if err == nil {
-		_, err = os.Lstat(dir) // an owner of the lock may have removed it after it was opened here
+		_, err = os.Lstat(dir) // the previous owner of the lock may have removed it since it was opened here
 	}
 	if err != nil {
 		return nil, fmt.Errorf("lock %s: %w", dir, errors.Join(err, file.Close()))
@@ -41,14 +41,14 @@ func lockDir(dir string) (io.Closer, error) {
 	return file, nil
 }
 
-// stat returns the fields of /proc/PID/stat from the third (the state) on, see proc_pid_stat(5); nil if
-// the process does not exist or has ended.
+// stat returns the fields of /proc/PID/stat from the third field (the state) on, see proc_pid_stat(5); nil if the
+// process does not exist or has ended.
 func stat(pid int) []string {
 	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
 	if err != nil {
 		return nil
 	}
-	// The command's name, field 2, is in brackets and may contain any characters.
+	// Field 2, the name of the command, is in parentheses and may contain any characters.
 	line := string(text)
 	fields := strings.Fields(line[strings.LastIndexByte(line, ')')+1:])
 	const enough = 22 - 3
@@ -79,10 +79,10 @@ func descendants(pid int) []int {
 	return all
 }
 
-// childless reports whether a process certainly has no children, as a Redis: else all processes of the machine are
-// looked at, which may be thousands. Not every kernel lists the children of a thread.
+// childless reports whether a process certainly has no children, as is usual for Redis. It avoids a search through all
+// processes of the machine, which may be thousands. Some kernels do not list the children of a thread.
 func childless(pid int) bool {
-	for range 2 { // a thread that ends leaves its children to one whose list has perhaps been read by then
+	for range 2 { // a thread that ends passes its children to another thread, whose list may already have been read
 		lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid)) // the pattern is valid
 		for _, list := range lists {
 			if children, err := os.ReadFile(list); err != nil || len(children) > 0 {
@@ -96,8 +96,8 @@ func childless(pid int) bool {
 	return true
 }
 
-// endAll kills processes in this order, and waits for their end: then what they hold, such as a port,
-// is free.
+// endAll kills processes in this order and waits up to 5 s for their end, so that what they occupy, such as a port, is
+// free.
 func endAll(all []int) {
 	for _, pid := range all {
 		if process, err := os.FindProcess(pid); err == nil {
@@ -112,8 +112,8 @@ func endAll(all []int) {
 	}
 }
 
-// cpuOf returns the CPU time of a process and its descendants, including ended ones that were waited
-// for, in seconds.
+// cpuOf returns the CPU time in seconds of a process and its descendants, including those that have ended and were
+// waited for; nil if the process is not known.
 func cpuOf(pid int) *float64 {
 	var seconds float64
 	known := false
@@ -123,7 +123,7 @@ func cpuOf(pid int) *float64 {
 			continue
 		}
 		known = true
-		// If many processes do little each, stat's ticks show nothing.
+		// If many processes each use little time, the ticks in stat round it down to nothing.
 		seconds += max(ticks(fields[14-3:16-3]), running(member)) + ticks(fields[16-3:18-3])
 	}
 	if !known {
@@ -132,7 +132,7 @@ func cpuOf(pid int) *float64 {
 	return &seconds
 }
 
-// ticks sums times from stat, in seconds.
+// ticks sums times from stat, and returns seconds.
 func ticks(fields []string) float64 {
 	const perSecond = 100 // USER_HZ, the same on all architectures that Go knows
 	var sum float64
@@ -143,7 +143,7 @@ func ticks(fields []string) float64 {
 	return sum / perSecond
 }
 
-// running returns the run time of a process's living threads in seconds, to the nanosecond; 0 if the
+// running returns the run time of a process's live threads in seconds, with a resolution of a nanosecond; 0 if the
 // kernel does not report it.
 func running(pid int) float64 {
 	threads, _ := filepath.Glob(filepath.Join("/proc", strconv.Itoa(pid), "task", "*", "schedstat"))
@@ -157,21 +157,21 @@ func running(pid int) float64 {
 	return sum / 1e9
 }
 
-// Runs reports whether a process of this machine is one of those programs.
+// Runs reports whether the process with this ID on this machine runs one of these programs.
 func Runs(pid int, programs ...string) bool {
 	comm, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "comm"))
 	if err != nil {
 		return false
 	}
-	const longest = 15 // the kernel cuts names off at this length
+	const longest = 15 // the kernel truncates names to this length
 	return slices.ContainsFunc(programs, func(program string) bool {
 		return strings.HasPrefix(string(comm), program[:min(len(program), longest)])
 	})
 }
 
-// keep binds a socket to a port and does not listen on it. Servers use SO_REUSEADDR, so they can
-// listen there. The kernel does not use the port for outgoing connections, and a socket without
-// SO_REUSEADDR cannot bind to it (ip(7); inet_csk_bind_conflict).
+// keep binds a socket to a port without listening on it. Servers use SO_REUSEADDR, so they can still listen there. The
+// kernel does not use the port for outgoing connections, and a socket without SO_REUSEADDR cannot bind to it (ip(7);
+// inet_csk_bind_conflict).
 func keep(port int) (io.Closer, error) {
 	socket, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -187,7 +187,7 @@ func keep(port int) (io.Closer, error) {
 	return os.NewFile(uintptr(socket), "port "+strconv.Itoa(port)), nil
 }
 
-// exclusive turns SO_REUSEADDR off, so that a kept port counts as in use.
+// exclusive turns SO_REUSEADDR off, so that a port held by keep counts as in use.
 func exclusive(_, _ string, conn syscall.RawConn) error {
 	var err error
 	if problem := conn.Control(func(socket uintptr) {

@@ -13,7 +13,7 @@ func detach(*exec.Cmd, string) error { return nil }
 
 func handOver(string, string) error { return nil }
 
-// ours returns false: the owner of a file is not known, so nothing is swept.
+// ours returns false, because the owner of a file is not known. Therefore nothing is swept.
 func ours(fs.FileInfo) bool { return false }
 
 func pause(*os.Process) error  { return errors.ErrUnsupported }

@@ -9,13 +9,13 @@ import (
 	"syscall"
 )
 
-// There is no /proc on these systems. Servers outlive their lockbench, so their directories are not locked and stay.
+// These systems have no /proc. Servers outlive their lockbench there, so their directories are not locked and remain.
 
 func bind(*exec.Cmd) {}
 
 func lockDir(string) (io.Closer, error) { return nil, errors.ErrUnsupported }
 
-// Runs returns false: it needs Linux.
+// Runs returns false, because it needs Linux.
 func Runs(int, ...string) bool { return false }
 
 func descendants(int) []int { return nil }

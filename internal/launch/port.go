@@ -10,16 +10,15 @@ import (
 	"strconv"
 )
 
-// Servers get ports from lowestPort to below OutgoingPorts. From OutgoingPorts on, Linux uses ports
-// for outgoing connections (other systems begin later): such a connection could take a server's
-// port while the server starts.
+// Servers get ports from lowestPort to OutgoingPorts-1. From OutgoingPorts on, Linux uses ports for outgoing
+// connections (other systems begin later), and such a connection could take a server's port while the server starts.
 const (
 	lowestPort    = 10_000
 	OutgoingPorts = 32_768
 )
 
-// FreePort returns a TCP port on the loopback interface that is free now, and that no other lockbench
-// keeps for a server.
+// FreePort returns a TCP port on the loopback interface that is free now and that no other lockbench keeps for a
+// server.
 func FreePort() (int, error) {
 	var err error
 	for range 100 {
@@ -58,12 +57,12 @@ func Free(port int) error {
 	return listener.Close()
 }
 
-// Kept holds ports of a server so that FreePort gives them to nobody else: after a kill the server
-// must get them again.
+// Kept reserves the ports of a server, so that FreePort does not return them. A server needs the same ports when it
+// restarts after a kill.
 type Kept []io.Closer
 
-// Keep keeps ports. It only works on Linux. If another process takes a port nevertheless, the server's next start
-// reports it.
+// Keep reserves ports. It works only on Linux. If another process takes a port in spite of it, the server's next start
+// reports that.
 func Keep(ports []int) (kept Kept) {
 	for _, port := range ports {
 		if socket, err := keep(port); err == nil {

@@ -16,12 +16,12 @@ import (
 	"time"
 )
 
-// Process is a server that lockbench started on a free loopback port, with a temporary directory as
-// its working directory. Its methods are safe for concurrent use.
+// Process is a server that lockbench started on a free loopback port. Its working directory is temporary. Its methods
+// are safe for concurrent use.
 type Process struct {
 	of   Definition
-	kept Kept   // its ports, until Close, also after Kill
-	home Home   // with what the server's user must not change
+	kept Kept   // reserves its ports until Close, also after Kill
+	home Home   // holds files that the server's user must not change
 	dir  string // the working directory
 
 	mu     sync.Mutex
@@ -37,7 +37,7 @@ const (
 	workDir = "work"
 )
 
-// Start starts a server as a process, and returns when it is ready. The error contains the end of its log.
+// Start starts a server as a process, and returns when it is ready. The error contains the server's last message.
 func Start(ctx context.Context, of Definition) (*Process, error) {
 	home, err := newHome(homeOfProcess + of.Name + "-")
 	if err != nil {
@@ -66,7 +66,7 @@ func (p *Process) prepare(ctx context.Context) error {
 	return nil
 }
 
-// furnish makes the working directory and gives it to the server's user.
+// furnish creates the working directory and makes the server's user its owner.
 func (p *Process) furnish() error {
 	if err := os.Mkdir(p.dir, 0o700); err != nil {
 		return err
@@ -74,10 +74,10 @@ func (p *Process) furnish() error {
 	if err := handOver(p.dir, p.of.Process.User); err != nil || p.of.Process.User == "" {
 		return err
 	}
-	return os.Chmod(p.home.Dir, 0o711) // to pass through
+	return os.Chmod(p.home.Dir, 0o711) // the server's user must be able to enter the working directory
 }
 
-// Again starts the ended server with the data in its directory, on the same port.
+// Again restarts the ended server with the data in its directory, on the same port.
 func (p *Process) Again(ctx context.Context) error {
 	log, err := os.OpenFile(filepath.Join(p.home.Dir, logFile), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
@@ -103,8 +103,9 @@ func (p *Process) Again(ctx context.Context) error {
 	return nil
 }
 
-// startBound starts a child that the kernel kills if this process ends first, and returns a channel that is
-// closed after its end. On Linux the child's parent is the thread that started it, so that thread stays.
+// startBound starts a child that the kernel kills if this process ends first. It returns a channel that is closed when
+// the child has ended. On Linux the kernel kills the child when the thread that started it ends, so a goroutine stays
+// locked to that thread.
 func startBound(cmd *exec.Cmd) (exited chan struct{}, err error) {
 	exited = make(chan struct{})
 	started := make(chan error)
@@ -116,7 +117,7 @@ func startBound(cmd *exec.Cmd) (exited chan struct{}, err error) {
 		err := cmd.Start()
 		started <- err
 		if err == nil {
-			_ = cmd.Wait() // servers usually end by a kill
+			_ = cmd.Wait() // servers usually end by a kill, so the error means nothing
 		}
 	}()
 	return exited, <-started
@@ -147,7 +148,8 @@ func (p *Process) Command(path string, args ...string) (*exec.Cmd, error) {
 // Dir returns its working directory.
 func (p *Process) Dir() string { return p.dir }
 
-// File writes a file that the server's user alone can read, and cannot replace, and returns its path.
+// File writes a file outside the working directory that only the server's user can read and that this user cannot
+// replace. It returns the path.
 func (p *Process) File(name, contents string) (string, error) {
 	file := filepath.Join(p.home.Dir, name)
 	if err := os.WriteFile(file, []byte(contents), 0o600); err != nil {
@@ -156,7 +158,7 @@ func (p *Process) File(name, contents string) (string, error) {
 	return file, handOver(file, p.of.Process.User)
 }
 
-// Place returns the server's location: where it listens and keeps its files.
+// Place returns the server's location.
 func (p *Process) Place() Location {
 	return Location{Bind: "127.0.0.1", Port: p.of.Ports[0], Dir: p.dir}
 }
@@ -181,7 +183,7 @@ func (p *Process) PID() int {
 	return p.cmd.Process.Pid
 }
 
-// Log returns what the server has written since its last start.
+// Log returns the server's output since its last start.
 func (p *Process) Log(context.Context) string {
 	log, _ := os.ReadFile(filepath.Join(p.home.Dir, logFile))
 	return string(log)
@@ -200,10 +202,10 @@ func (p *Process) Ended(context.Context) bool {
 	}
 }
 
-// Kill ends the server and its children with SIGKILL and waits for their end. It is no error if they
-// have ended already. The children are killed first, while their parent stands still: the processes of
-// PostgreSQL would outlive it by moments, end in good order, and each give its locks to the next. It is
-// not enough to stop them, because threads run on until the one that got SIGSTOP is scheduled.
+// Kill ends the server and its children with SIGKILL and waits for their end. It is no error if they have already
+// ended. The parent is stopped while its children are killed: if PostgreSQL's processes outlived it for moments, they
+// would end in good order, and each would pass its locks on. Stopping the children would not be enough, because their
+// threads continue until the one that received SIGSTOP is scheduled.
 func (p *Process) Kill(ctx context.Context) error {
 	p.mu.Lock()
 	cmd, exited := p.cmd, p.exited
@@ -213,7 +215,7 @@ func (p *Process) Kill(ctx context.Context) error {
 	}
 	if p.Pause(ctx) == nil { // otherwise it has ended, and another process may have its PID
 		children := descendants(cmd.Process.Pid)
-		p.used.Read(cmd.Process.Pid) // notes it
+		p.used.Read(cmd.Process.Pid) // records the CPU time
 		endAll(children)
 	}
 	if err := cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
@@ -243,10 +245,10 @@ func (p *Process) signal(what string, send func(*os.Process) error) error {
 	return nil
 }
 
-// CPU returns the CPU time of the server and its children, including ended ones, since its first
-// start, in seconds; nil if not known.
+// CPU returns the CPU time in seconds of the server and its children since its first start, including those that have
+// ended; nil if not known.
 func (p *Process) CPU() *float64 {
-	if p.Ended(context.Background()) { // its PID may be another process's now
+	if p.Ended(context.Background()) { // its PID may now belong to another process
 		return p.used.Read(0)
 	}
 	return p.used.Read(p.PID())

@@ -22,8 +22,8 @@ import (
 	"github.com/lockbench/lockbench/internal/testkit/poll"
 )
 
-// servesEnv makes the test binary play a server with a child; heirsEnv, a directory, gives it
-// more children; orphanEnv makes it a lockbench that has started one and is about to be killed.
+// servesEnv makes the test binary play a server with a child. heirsEnv, a directory, gives that server more children.
+// orphanEnv makes the test binary play a lockbench that has started such a server and is about to be killed.
 const (
 	servesEnv = "LOCKBENCH_TEST_SERVES"
 	heirsEnv  = "LOCKBENCH_TEST_HEIRS"
@@ -35,11 +35,11 @@ func TestMain(m *testing.M) {
 	case "parent":
 		serve()
 	case "child":
-		for { // uses processor time until it is killed
+		for { // uses CPU time until it is killed
 			for range 1000000 {
 			}
 		}
-	case "heir": // reports its parent's death
+	case "heir": // reports that its parent has ended
 		_, _ = io.ReadAll(os.Stdin)
 		_ = os.WriteFile(filepath.Join(os.Getenv(heirsEnv), strconv.Itoa(os.Getpid())), nil, 0o600)
 		os.Exit(0)
@@ -47,7 +47,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// serve listens on the port in the arguments, and sends every caller the pid of its child.
+// serve listens on the address in the arguments, and sends every client the PID of its child.
 func serve() {
 	listener, err := net.Listen("tcp", os.Args[1])
 	if err != nil {
@@ -64,7 +64,7 @@ func serve() {
 		for range 20 {
 			heir := exec.Command(os.Args[0])
 			heir.Env = append(os.Environ(), servesEnv+"=heir")
-			if _, err := heir.StdinPipe(); err != nil || heir.Start() != nil { // the pipe ends with this process
+			if _, err := heir.StdinPipe(); err != nil || heir.Start() != nil { // the pipe is closed when this process ends
 				fmt.Println("no heir:", err)
 				os.Exit(1)
 			}
@@ -79,7 +79,7 @@ func serve() {
 	}
 }
 
-// program is the test binary as a server.
+// program returns the definition of a server that is this test binary.
 func program(t *testing.T) Definition {
 	t.Helper()
 	self, err := os.Executable()
@@ -104,7 +104,7 @@ func program(t *testing.T) Definition {
 	}
 }
 
-// childOf asks a server for its child's pid.
+// childOf requests the PID of a server's child.
 func childOf(p Starting) (int, error) {
 	conn, err := net.DialTimeout("tcp", p.Addr(), 10*time.Second)
 	if err != nil {
@@ -142,7 +142,7 @@ func must(t *testing.T, errs ...error) {
 	}
 }
 
-// state is a process's as /proc has it; "" for one that has ended.
+// state returns the state of a process from /proc; "" if it has ended.
 func state(pid int) string {
 	if fields := stat(pid); fields != nil {
 		return fields[0]
@@ -190,8 +190,8 @@ func TestTheWholeTree(t *testing.T) {
 	}
 }
 
-// No child of a server that is killed sees its parent die: a server's process that ends in good
-// order gives its locks to those who wait.
+// When a server is killed, none of its children sees the parent end. A child that ended in good order would pass its
+// locks on to waiters.
 func TestNobodySurvivesTheParent(t *testing.T) {
 	seen := t.TempDir()
 	server := program(t)
@@ -203,8 +203,8 @@ func TestNobodySurvivesTheParent(t *testing.T) {
 	}
 }
 
-// Nobody picks the ports of a server that was killed, and no outgoing connection gets them:
-// it can come back on them. Once it is closed they are free.
+// While a killed server is down, FreePort does not return its ports and no outgoing connection uses them, so the server
+// can restart on them. Once it is closed, the ports are free.
 func TestPortsAreKept(t *testing.T) {
 	kept := program(t)
 	var err error
@@ -231,7 +231,7 @@ func TestPortsAreKept(t *testing.T) {
 	}
 }
 
-// The error of a failed start contains the end of the server's log, and the start leaves nothing.
+// The error of a failed start contains the end of the server's log, and the start leaves no files.
 func TestFailedStart(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	broken := program(t)
@@ -262,8 +262,8 @@ func TestHelperOrphan(t *testing.T) {
 	select {} // until it is killed
 }
 
-// The servers of a lockbench that is killed end with it, and a sweep removes their directories; those of one
-// that lives stay.
+// When a lockbench is killed, its servers end with it and a sweep removes their directories. The servers of a live
+// lockbench remain.
 func TestSweep(t *testing.T) {
 	mine, child := start(t, program(t))
 	lockbench := exec.Command(os.Args[0], "-test.run=^TestHelperOrphan$")
@@ -291,7 +291,8 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// A machine whose containers cannot be asked for is swept of the rest, and says so once.
+// On a machine without an engine, SweepMachine removes everything but containers, and reports once that it skipped
+// those.
 func TestSweepMachineWithoutAnEngine(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	if swept := SweepMachine(t.Context()); len(swept.Skipped) != 1 ||
@@ -300,7 +301,7 @@ func TestSweepMachineWithoutAnEngine(t *testing.T) {
 	}
 }
 
-// A reading of the same process that goes back a little is no restart; another process is one.
+// A reading of the same process that decreases a little is not a restart. A reading of another process is.
 func TestCPUTime(t *testing.T) {
 	t.Parallel()
 	var used CPUTime

@@ -11,11 +11,11 @@ import (
 
 // Definition describes how to start a server, as a process or in a container.
 type Definition struct {
-	Name  string // of its program: for messages, for its directory, and to recognise its process
-	Ports []int  // on which it listens, the first for clients
-	// Args are its arguments; in a container, the program with its arguments.
+	Name  string // name of the program, used in messages, in the name of its directory, and to recognise its process
+	Ports []int  // the ports on which it listens, the first for clients
+	// Args returns the arguments of a process, or the program and its arguments in a container.
 	Args func(at Location) []string
-	// Ready waits until it answers. It returns when ctx ends or the server has ended.
+	// Ready waits until the server answers. It also returns when ctx ends or the server has ended.
 	Ready     func(ctx context.Context, s Starting) error
 	Process   Program
 	Container Container
@@ -27,37 +27,36 @@ type Location struct {
 	Port      int
 	Dir       string // a process's working directory; "" in a container
 	Image     string // of the container
-	Published bool   // the only access is through a published port
+	Published bool   // clients reach the server only through a published port
 }
 
-// Program describes the process of a server.
+// Program describes a server that runs as a process.
 type Program struct {
 	Path string   // of the executable
-	Env  []string // in addition to this process's
-	User string   // to run as if this process is root; "" means root
-	// Prepare creates what it needs in its directory before the first start; nil means nothing.
+	Env  []string // variables in addition to those of this process
+	User string   // the user to run as if this process is root; "" means root
+	// Prepare creates the files that the server needs in its directory before the first start; nil means none.
 	Prepare func(ctx context.Context, p *Process) error
-	// Empty removes its data from its directory after it has ended; nil means that data cannot be
-	// removed.
+	// Empty removes the server's data from its directory after it has ended; nil means that the data cannot be removed.
 	Empty func(ctx context.Context, p *Process) error
 }
 
-// Container describes the container of a server.
+// Container describes a server that runs in a container.
 type Container struct {
 	Image string
-	// Network is OnHost, OnPort or "", which means the faster one that works.
+	// Network is OnHost, OnPort or "", which means the faster of the two that works.
 	Network string
-	Inside  int // the port behind a published one
-	// Files are written into the container before it starts: their contents, by absolute path.
+	Inside  int // the port inside the container that is published
+	// Files are written into the container before it starts. The map holds their contents by absolute path.
 	Files map[string]string
-	// Empty is what replaces its data: files by their path in the working directory.
+	// Empty are the files that replace the server's data: their contents, by path in the working directory.
 	Empty map[string]string
-	// Listens is in its log once it listens; "" if there is no such text.
+	// Listens is a text that appears in the log when the server listens; "" if there is none.
 	Listens string
 	Logf    func(format string, args ...any) // nil means no reports
 }
 
-// These are the networks of containers.
+// The networks of containers.
 const (
 	OnHost = "host"
 	OnPort = "published port"
@@ -66,29 +65,29 @@ const (
 // Starting is a started server that may not answer yet.
 type Starting interface {
 	Addr() string                   // host:port, always the same
-	Log(ctx context.Context) string // written since its last start
+	Log(ctx context.Context) string // output since its last start
 	Ended(ctx context.Context) bool
 	Began() time.Time // time of the last start
 }
 
-// Started is a server that lockbench started, as a process or in a container, and may therefore kill,
-// pause and empty. It is safe for concurrent use.
+// Started is a server that lockbench started, as a process or in a container, and may therefore kill, pause and empty.
+// It is safe for concurrent use.
 type Started interface {
 	Starting
 	Network() string // loopback, host or published port
 	// PID is the server's process ID on this machine; 0 if not known.
 	PID() int
-	Kill(ctx context.Context) error // with SIGKILL; no error if it has ended already
+	Kill(ctx context.Context) error // with SIGKILL; no error if it has already ended
 	Pause(ctx context.Context) error
 	Resume(ctx context.Context) error
 	Again(ctx context.Context) error // starts the ended server with its data
 	Anew(ctx context.Context) error  // kills it and starts it without data
-	// CPU is the CPU time of its processes since its first start, in seconds; nil if not known.
+	// CPU returns the CPU time in seconds of its processes since its first start; nil if not known.
 	CPU() *float64
 	Close(ctx context.Context) error // ends it and removes all its files
 }
 
-// Each calls do for all those servers at the same time, and joins the errors.
+// Each calls do for all servers at the same time, and joins the errors.
 func Each[S interface{ Addr() string }](ctx context.Context, servers []S, do func(S, context.Context) error) error {
 	wrong := make([]error, len(servers))
 	var all sync.WaitGroup
@@ -103,11 +102,11 @@ func Each[S interface{ Addr() string }](ctx context.Context, servers []S, do fun
 	return errors.Join(wrong...)
 }
 
-// StartTimeout bounds a start on a very slow machine; two seconds are usual.
+// StartTimeout limits a start, which takes about two seconds, on a very slow machine.
 const StartTimeout = time.Minute
 
-// Await calls ask until it succeeds, for at most StartTimeout. If the server ends instead, the error
-// is what said extracts from its log.
+// Await calls ask until it succeeds, for at most StartTimeout. If the server ends instead, the error is the text that
+// said extracts from its log.
 func Await(ctx context.Context, s Starting, said func(log string) string, ask func(ctx context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, StartTimeout)
 	defer cancel()
@@ -116,7 +115,7 @@ func Await(ctx context.Context, s Starting, said func(log string) string, ask fu
 	for {
 		err := ask(ctx)
 		switch {
-		case s.Ended(ctx): // any answer came from another server
+		case s.Ended(ctx): // the answer, if any, came from another server
 			return errors.New(said(s.Log(ctx)))
 		case err == nil:
 			return nil

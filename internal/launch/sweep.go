@@ -8,14 +8,14 @@ import (
 	"path/filepath"
 )
 
-// Swept is what a sweep of this machine removed.
+// Swept lists what a sweep of this machine removed.
 type Swept struct {
 	Containers  []string // IDs
 	Directories []string
-	Skipped     []string // what was not examined, and why
+	Skipped     []string // what was not examined or not removed, with the reason
 }
 
-// Add joins what two sweeps removed.
+// Add adds what another sweep removed.
 func (s *Swept) Add(other Swept) {
 	s.Containers = append(s.Containers, other.Containers...)
 	s.Directories = append(s.Directories, other.Directories...)
@@ -36,12 +36,11 @@ func (s Swept) Log(logf func(format string, args ...any)) {
 	}
 }
 
-// SweepMachine is Sweep; it also removes the containers of killed lockbench processes if an Engine
-// answers.
+// SweepMachine is Sweep, and also removes the containers of killed lockbench processes if an Engine answers.
 func SweepMachine(ctx context.Context) Swept {
 	swept := Sweep(ctx)
 	engine, err := OpenEngine(ctx)
-	if errors.Is(err, ErrNoEngine) { // its advice is for programs that are to start one
+	if errors.Is(err, ErrNoEngine) { // its advice applies only to programs that start containers
 		err = errors.New("this program was built without a Docker client")
 	}
 	if err != nil {
@@ -52,8 +51,8 @@ func SweepMachine(ctx context.Context) Swept {
 	return swept
 }
 
-// Sweep removes the directories of servers whose lockbench was killed. It does not touch what belongs to a
-// live lockbench or to another user. The server itself ended with its lockbench.
+// Sweep removes the directories of servers whose lockbench was killed; the servers themselves ended with it. It does
+// not touch directories of a live lockbench or of another user.
 func Sweep(ctx context.Context) Swept {
 	var swept Swept
 	dirs, _ := filepath.Glob(filepath.Join(os.TempDir(), homeOfProcess+"*")) // the pattern is valid

@@ -15,7 +15,7 @@ import (
 	"github.com/lockbench/lockbench/internal/testkit/poll"
 )
 
-// left makes the home of a server whose lockbench has ended.
+// left creates the home of a server whose lockbench has ended.
 func left(t *testing.T, name string) string {
 	t.Helper()
 	dir := filepath.Join(os.TempDir(), homeOfProcess+name)
@@ -23,7 +23,7 @@ func left(t *testing.T, name string) string {
 	return dir
 }
 
-// sweptInTime fails the test if a sweep waits for something that others have planted.
+// sweptInTime runs a sweep, and fails the test if the sweep blocks on a file that another user has planted.
 func sweptInTime(t *testing.T) Swept {
 	t.Helper()
 	ended := make(chan Swept, 1)
@@ -37,8 +37,8 @@ func sweptInTime(t *testing.T) Swept {
 	}
 }
 
-// Every user can create files in the directory for temporary files. Sweep removes only a directory of ours in which
-// no other user can write.
+// Every user can create files in the directory for temporary files. Sweep removes only directories that belong to this
+// user and that no other user can write to.
 func TestSweepTrustsOurOwnAlone(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	kept := map[string]string{
@@ -73,8 +73,8 @@ func TestSweepTrustsOurOwnAlone(t *testing.T) {
 	}
 }
 
-// A server's user owns its working directory alone: what root writes of the server is not where
-// that user can put a link in its place.
+// A server's user owns only its working directory. Files that root writes for the server are outside it, so that user
+// cannot replace them by links.
 func TestTheServersUserPlantsNoLinks(t *testing.T) {
 	const secret, untouched = "secret", "of root alone"
 	if _, err := lookUp("nobody"); os.Geteuid() != 0 || err != nil {
@@ -121,7 +121,7 @@ func TestTheServersUserPlantsNoLinks(t *testing.T) {
 	}
 }
 
-// A home is abandoned once its lock ends, and has one owner at a time.
+// A home is abandoned once its lock has ended, and has one owner at a time.
 func TestHome(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	home, err := HomeOfContainer()
@@ -159,7 +159,7 @@ func newProcessHome(t *testing.T) string {
 	return home.Dir
 }
 
-// Sweeps remove no home that is being made.
+// Sweeps do not remove a home that is being created.
 func TestSweepsDuringTheMakingOfHomes(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	made := make(chan struct{})

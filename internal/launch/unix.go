@@ -13,8 +13,8 @@ import (
 	"syscall"
 )
 
-// detach puts the child into its own process group: Ctrl-C in the terminal must not end the server
-// before lockbench is finished with it. If we are root, the child runs as the named user.
+// detach puts the child into a separate process group, so that Ctrl-C in the terminal does not end the server before
+// lockbench has finished with it. If lockbench runs as root, the child runs as the named user.
 func detach(cmd *exec.Cmd, as string) error {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	who, err := lookUp(as)
@@ -25,7 +25,7 @@ func detach(cmd *exec.Cmd, as string) error {
 	return nil
 }
 
-// lookUp returns the user's credentials; nil if we are not root or the name is empty.
+// lookUp returns the user's credentials; nil if lockbench does not run as root or the name is empty.
 func lookUp(name string) (*syscall.Credential, error) {
 	if name == "" || os.Getuid() != 0 {
 		return nil, nil //nolint:nilnil // no user, and no error
@@ -42,7 +42,7 @@ func lookUp(name string) (*syscall.Credential, error) {
 	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, nil
 }
 
-// handOver gives a file or an empty directory to the user.
+// handOver makes the user the owner of a file or an empty directory.
 func handOver(file, name string) error {
 	who, err := lookUp(name)
 	if err != nil || who == nil {

@@ -1,6 +1,6 @@
 package netfault
 
-// This file has a single connection: Conn replaces its methods by hooks and hides nothing else of it.
+// This file has Conn, a single connection whose methods call hooks. Conn hides nothing else of the connection.
 
 import (
 	"net"
@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Hooks are called in place of a connection's methods, and get the method, which they may
-// call. A nil hook leaves its method as it is.
+// Hooks are called instead of a connection's methods. Each gets the original method, which it may call. A nil hook
+// leaves its method unchanged.
 type Hooks struct {
 	Read  func(b []byte, read func([]byte) (int, error)) (int, error)
 	Write func(b []byte, write func([]byte) (int, error)) (int, error)
@@ -18,10 +18,10 @@ type Hooks struct {
 	Deadline func(reads, writes bool, at time.Time, set func(time.Time) error) error
 }
 
-// Conn returns a connection with hooks. A library can still reach the socket
-// (syscall.Conn), to find stale connections, and the connection below TLS (NetConn).
+// Conn returns a connection with hooks. A library can still reach the socket (syscall.Conn) to detect stale
+// connections, and the connection below TLS (NetConn).
 func Conn(c net.Conn, h Hooks) net.Conn {
-	hooked := &conn{c, h} // a pointer, so that it can be compared
+	hooked := &conn{c, h} // a pointer, because Hooks are not comparable
 	if encrypted, ok := c.(interface{ NetConn() net.Conn }); ok {
 		return overTLS{hooked, encrypted.NetConn()}
 	}

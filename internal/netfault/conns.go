@@ -1,7 +1,7 @@
 package netfault
 
-// This file has the connections of one owner: Conns registers them when they are dialled, and Cut closes all of them
-// at once.
+// This file has Conns, the connections of one owner. It registers them when they are dialled, and Cut closes all of
+// them at once.
 
 import (
 	"context"
@@ -12,10 +12,10 @@ import (
 	"sync"
 )
 
-// Conns are the open connections of one owner. The zero value has none.
+// Conns is the set of one owner's open connections. The zero value is empty.
 type Conns struct {
 	mu    sync.Mutex
-	gone  error // the reason for refusing new ones
+	gone  error // why new connections are refused; nil before Cut
 	conns map[net.Conn]struct{}
 }
 
@@ -33,7 +33,8 @@ func (c *Conns) Through(dial Dialer) Dialer {
 	}
 }
 
-// Add registers a connection, and returns it with hooks. After Cut it closes the connection instead.
+// Add registers a connection, and returns it with hooks. After Cut it closes the connection instead, and returns the
+// reason.
 func (c *Conns) Add(conn net.Conn, h Hooks) (net.Conn, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -58,14 +59,14 @@ func (c *Conns) Add(conn net.Conn, h Hooks) (net.Conn, error) {
 	return Conn(conn, h), nil
 }
 
-// List returns the connections as they were dialled.
+// List returns the open connections, without their hooks.
 func (c *Conns) List() []net.Conn {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Collect(maps.Keys(c.conns))
 }
 
-// Cut closes all connections, and refuses new ones.
+// Cut closes all connections. From then on Through and Add refuse connections with the error why.
 func (c *Conns) Cut(why error) {
 	c.mu.Lock()
 	open := c.conns

@@ -1,7 +1,7 @@
 package netfault
 
-// This file has one connection through a proxy. Each direction has two goroutines: read takes pieces of data from one
-// end, and pass writes each to the other end when it is due.
+// This file has link, one connection through a proxy. Each direction has two goroutines: read reads pieces of data from
+// one end, and pass writes each piece to the other end when it is due.
 
 import (
 	"math/rand/v2"
@@ -20,7 +20,7 @@ type link struct {
 	silent         bool   // drops all data; guarded by the proxy's mu
 }
 
-// piece is data that is forwarded together.
+// piece is data that is read and forwarded together.
 type piece struct {
 	data  []byte
 	at    time.Time // when it arrived
@@ -29,10 +29,10 @@ type piece struct {
 }
 
 const (
-	// pieceSize and underWay limit the data that a link holds.
+	// pieceSize, in bytes, and underWay, in pieces, limit the data that a link holds.
 	pieceSize = 32 << 10
 	underWay  = 1024
-	// coarse is the inaccuracy of the time package's timers. The end of a delay uses the sleepers, which are exact.
+	// coarse is the inaccuracy of the time package's timers. The last part of a delay uses the sleepers, which are exact.
 	coarse = 5 * time.Millisecond
 )
 
@@ -62,7 +62,7 @@ func (l *link) close() {
 	delete(l.proxy.links, l)
 }
 
-// pass forwards the data of one end to the other. Pieces do not wait for each other's delays.
+// pass forwards the data of one end to the other. The delays of the pieces overlap.
 func (l *link) pass(from, to net.Conn) {
 	defer l.close()
 	pieces := make(chan piece, underWay)
@@ -81,7 +81,7 @@ func (l *link) pass(from, to net.Conn) {
 	l.keep(piece{at: time.Now()}) // the end of the data is delayed too
 }
 
-// read reads pieces until there are no more, or the link is closed.
+// read reads pieces until the connection ends or the link is closed.
 func (l *link) read(from net.Conn, pieces chan<- piece) {
 	defer close(pieces)
 	buffer := make([]byte, pieceSize)

@@ -9,11 +9,12 @@
 //	internal/driver         between two processes  pass on
 //	tests of locks          of one client          hold, delay, lose, silence, break, count
 //
-// Conn puts hooks around a connection of this process. Conns are the open connections of one owner, Traffic counts
-// their bytes, and a Path has the connections of a client in a test. Proxies stand between two processes.
+// Conn puts hooks around a connection of this process. Conns holds the open connections of one owner, Traffic counts
+// their bytes, and a Path holds the connections of a client in a test. Proxies forward connections between two
+// processes.
 //
-// strategies/gozk has its own connection wrapper, because by the order of imports the packages that connect locks
-// with a store must not use this package.
+// strategies/gozk has a separate connection wrapper, because by the order of imports the packages that connect locks
+// with a store must not import this package.
 package netfault
 
 import (

@@ -20,41 +20,41 @@ var errBroken = &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}
 
 var errDown = errors.New("the network is down")
 
-// Path has all connections of one client process. The zero value is ready for use.
+// Path holds all connections of one client process. The zero value is ready for use.
 type Path struct {
 	mu       sync.Mutex
-	conns    []*pathConn // those that are not broken
+	conns    []*pathConn // connections that are not broken
 	open     int         // connections that the client has not closed
 	dialing  int
 	moved    time.Time // when bytes were last transferred in either direction
 	wrote    time.Time // when bytes were last sent to a server
 	waited   bool      // the client has waited for a message on some connection
-	blockade *Blockade // nil for none
-	muted    bool      // data of the servers is lost
+	blockade *Blockade // nil if there is none
+	muted    bool      // all data from the servers is lost
 	down     bool      // all dials fail
 }
 
-// pathConn is one connection. Path.mu guards its fields.
+// pathConn is one connection of a Path. Path.mu guards its fields.
 type pathConn struct {
 	net.Conn
-	kept   []byte        // the data that the network holds back
-	broken bool          // broken for the client
+	kept   []byte        // data that a blockade holds back
+	broken bool          // the client sees it as broken
 	closed bool          // by the client
-	waits  bool          // the client has subscribed on it, or blocked
-	silent bool          // data in both directions is lost
+	waits  bool          // the client has sent a subscription or a blocking command on it
+	silent bool          // all data in both directions is lost
 	gone   chan struct{} // closed when it is broken or closed
-	at     *Blockade     // the blockade at which an answer waits; nil for none
-	unread []byte        // data that arrived after the client's deadline; only the reader uses it
+	at     *Blockade     // the blockade at which a reply waits; nil if there is none
+	unread []byte        // data that arrived after the client's deadline; used only by its reader
 
 	reads, writes deadline
 }
 
-// Dial is a redis.UniversalOptions' Dialer.
+// Dial dials directly and puts the connection on the path. It fits redis.UniversalOptions.Dialer.
 func (p *Path) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	return p.Through(new(net.Dialer).DialContext)(ctx, network, address)
 }
 
-// Through returns a function that dials with another one, and puts the connections on the path.
+// Through wraps a Dialer so that its connections are on the path.
 func (p *Path) Through(dial Dialer) Dialer {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		g, err := p.toDial()
@@ -117,7 +117,7 @@ func (p *Path) watch(dialled net.Conn) net.Conn {
 			return 0, errBroken
 		},
 		Close: func(hangUp func() error) error {
-			if p.closes(c) { // the held-back bytes still need the connection
+			if p.closes(c) { // Deliver needs the connection for the held-back data
 				return dialled.SetReadDeadline(past)
 			}
 			return hangUp()
@@ -131,7 +131,7 @@ func (p *Path) watch(dialled net.Conn) net.Conn {
 			}
 			p.mu.Lock()
 			defer p.mu.Unlock()
-			if c.broken { // its reader must not wait again
+			if c.broken { // its reader must not block again
 				return nil
 			}
 			return set(at)
@@ -139,10 +139,10 @@ func (p *Path) watch(dialled net.Conn) net.Conn {
 	})
 }
 
-// past is a deadline that is over.
+// past is a deadline that has already passed.
 var past = time.Unix(1, 0)
 
-// receive reads the data that has arrived, first the unread data.
+// receive returns data that has arrived, the unread data first.
 func (c *pathConn) receive(b []byte, read func([]byte) (int, error)) (int, error) {
 	if len(c.unread) == 0 {
 		return read(b)
@@ -190,7 +190,7 @@ func (p *Path) toWrite(c *pathConn, b []byte) *Blockade {
 	return g
 }
 
-// written records a write, and returns how much of it the network holds back: all or nothing.
+// written records a write, and returns how many of its bytes the path takes over: all or none.
 func (p *Path) written(c *pathConn, b []byte) (kept int, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -213,8 +213,8 @@ func (p *Path) written(c *pathConn, b []byte) (kept int, err error) {
 	return len(b), nil
 }
 
-// arrived holds n bytes up, if a blockade does, and reports whether they are lost. An error means that the client did
-// not wait for them.
+// arrived holds up the n bytes that have arrived if a blockade requires it, and reports whether they are lost. An error
+// means that the client stopped waiting for them.
 func (p *Path) arrived(c *pathConn, n int) (lost bool, err error) {
 	g := p.toRead(c, n)
 	if g != nil {
@@ -235,7 +235,7 @@ func (p *Path) arrived(c *pathConn, n int) (lost bool, err error) {
 	return p.muted, nil
 }
 
-// toRead returns the blockade at which an answer waits; nil means none.
+// toRead returns the blockade at which a reply waits; nil means none.
 func (p *Path) toRead(c *pathConn, n int) *Blockade {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -265,7 +265,7 @@ func (p *Path) reset(c *pathConn, g *Blockade) {
 	close(g.broke)
 }
 
-// end ends all waits at a blockade. The caller holds the mutex.
+// end ends the connection's waits at a blockade. The caller holds the mutex.
 func (c *pathConn) end() {
 	if !c.broken && !c.closed {
 		close(c.gone)
@@ -282,7 +282,8 @@ func (p *Path) breakOf(c *pathConn) error {
 	return nil
 }
 
-// closes counts a closed connection, and reports whether it must stay open all the same.
+// closes records that the client has closed a connection, and reports whether the connection must nevertheless stay
+// open towards the server.
 func (p *Path) closes(c *pathConn) (stays bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -298,18 +299,19 @@ func (p *Path) closes(c *pathConn) (stays bool) {
 	return stays
 }
 
-// Mute drops the data of the servers until Snap.
+// Mute drops all data from the servers until Snap.
 func (p *Path) Mute() { p.mu.Lock(); p.muted = true; p.mu.Unlock() }
 
-// waits reports whether a client that sends this waits for a message then: it subscribes, or blocks.
+// waits reports whether a client waits for a message after sending this, because it is a subscription or a blocking
+// command.
 func waits(sent []byte) bool {
 	sent = bytes.ToLower(sent)
 	return bytes.Contains(sent, []byte("subscribe\r\n")) || bytes.Contains(sent, []byte("blpop\r\n"))
 }
 
-// Silence drops all data, in both directions, on the present connections on which the client has waited for a
-// message, as a firewall does that has lost their state. Neither side notices it, and the server does not notice when
-// the client closes one. Other and later connections work. Deliver closes the silent ones.
+// Silence drops all data, in both directions, on the current connections on which the client has waited for a message,
+// like a firewall that has lost their state. Neither side notices it, and the server does not notice when the client
+// closes such a connection. Other and later connections work. Deliver closes the silent connections.
 func (p *Path) Silence() (silent Packets) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -322,17 +324,17 @@ func (p *Path) Silence() (silent Packets) {
 	return silent
 }
 
-// Waited reports whether the client has ever waited for a message, on whatever connection.
+// Waited reports whether the client has ever waited for a message, on any connection.
 func (p *Path) Waited() bool { p.mu.Lock(); defer p.mu.Unlock(); return p.waited }
 
-// Block sets whether all dials fail.
+// Block makes all dials fail if down is true, and permits them again if it is false.
 func (p *Path) Block(down bool) { p.mu.Lock(); p.down = down; p.mu.Unlock() }
 
-// Snap breaks the present connections for the client, and removes the blockade; new connections work. Data that a
-// blockade has held back can be delivered later.
+// Snap breaks the current connections for the client, and removes the blockade. New connections work. Packets.Deliver
+// can later send the data that the blockade has held back.
 func (p *Path) Snap() Packets { return p.snap(func(*pathConn) bool { return true }) }
 
-// Snap is Path.Snap for the connections with held-back data.
+// Snap is Path.Snap for only the connections that have held-back data.
 func (g *Blockade) Snap() Packets {
 	return g.path.snap(func(c *pathConn) bool { return len(c.kept) > 0 })
 }
@@ -355,20 +357,20 @@ func (p *Path) snap(breaks func(*pathConn) bool) (broken Packets) {
 	return broken
 }
 
-// Keep holds back all data that is written from now on, until Snap.
+// Keep holds back all data that the client writes from now on, until Snap.
 func (p *Path) Keep() { p.Hold(Late, 0) }
 
-// HangUp closes the present connections, as the end of a process does.
+// HangUp closes the current connections, as the end of a process does.
 func (p *Path) HangUp() {
 	for _, c := range p.Snap() {
 		_ = c.Conn.Close()
 	}
 }
 
-// Packets has connections that are broken for a client, with their held-back data.
+// Packets is connections that the client sees as broken or that are silent, with their held-back data.
 type Packets []*pathConn
 
-// Deliver sends the held-back data, and returns when the servers have answered it.
+// Deliver sends the held-back data, waits for the servers' replies to it, and closes the connections.
 func (late Packets) Deliver() error {
 	const patience = 20 * time.Second
 	var problems []error
@@ -386,7 +388,7 @@ func (late Packets) Deliver() error {
 	return errors.Join(problems...)
 }
 
-// Stall holds back the data of the servers, or ends this.
+// Stall holds up all data from the servers, or releases it.
 func (p *Path) Stall(on bool) {
 	if on {
 		p.Hold(Answers, 0)
@@ -397,14 +399,14 @@ func (p *Path) Stall(on bool) {
 
 func (p *Path) held() *Blockade { p.mu.Lock(); defer p.mu.Unlock(); return p.blockade }
 
-// LastWrite returns when data was last sent; the zero time means never.
+// LastWrite returns when the client last sent data; the zero time means never.
 func (p *Path) LastWrite() time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.wrote
 }
 
-// Last returns when data was last transferred, and whether a dial is under way.
+// Last returns when data was last transferred in either direction, and whether a dial is in progress.
 func (p *Path) Last() (moved time.Time, dialling bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -1,7 +1,7 @@
 package netfault
 
-// This file has connections between two processes: Proxies forward the data that arrives at their ports, by their
-// Condition. link.go has one connection through a proxy.
+// This file has Proxies, which forward connections between two processes under a Condition. link.go has one connection
+// through a proxy.
 
 import (
 	"context"
@@ -15,16 +15,16 @@ import (
 	"github.com/lockbench/lockbench/internal/pause"
 )
 
-// Condition is the state of the network for all connections of a proxy. With the zero value it delivers everything at
+// Condition is the state of the network for all connections of a proxy. Under the zero value all data is forwarded at
 // once.
 type Condition struct {
-	// Delay is the one-way delay of data. Jitter is its largest deviation, in both directions.
+	// Delay is the one-way delay of data. Jitter is the largest deviation from it, in either direction.
 	Delay, Jitter time.Duration
-	// PerByte is the time, in ns, for sending a byte in either direction.
+	// PerByte is the time in ns to send one byte, in each direction.
 	PerByte float64
-	// Hold delays data, and the ends of connections, until it is over. As with TCP's retransmissions, nothing is lost.
+	// Hold holds up data, and the ends of connections, while it is set. Nothing is lost, because TCP would retransmit it.
 	Hold bool
-	// Reset breaks all connections with a TCP reset, new ones too.
+	// Reset breaks all connections, including new ones, with a TCP reset.
 	Reset bool
 }
 
@@ -38,7 +38,7 @@ type Proxies struct {
 	all    []*Proxy
 }
 
-// Proxy links each connection to its port with one that it dials.
+// Proxy links each connection to its port with a connection that it dials.
 type Proxy struct {
 	of       *Proxies
 	listener net.Listener
@@ -61,7 +61,8 @@ func (s *Proxies) Listen(dial func(context.Context) (net.Conn, error)) (*Proxy, 
 	return s.Serve(listener, dial)
 }
 
-// Serve starts a proxy for a listener, and closes it with the others. After Close it returns net.ErrClosed.
+// Serve starts a proxy for a listener. Close closes both. After Close, Serve closes the listener and returns
+// net.ErrClosed.
 func (s *Proxies) Serve(listener net.Listener, dial func(context.Context) (net.Conn, error)) (*Proxy, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -108,7 +109,7 @@ func (p *Proxy) accept() {
 		switch {
 		case errors.Is(err, net.ErrClosed):
 			return
-		case err != nil: // such as too many open files, at present: otherwise dials would succeed and hang
+		case err != nil: // a temporary error such as EMFILE: if accept gave up, clients could still connect but would hang
 			pause.Rest(p.life.Done(), 0)
 			continue
 		}
@@ -123,7 +124,7 @@ func (p *Proxy) accept() {
 	}
 }
 
-// join links two connections.
+// join links two connections in both directions.
 func (p *Proxy) join(client, server net.Conn) {
 	l := newLink(p, client, server)
 	p.mu.Lock()
@@ -139,7 +140,7 @@ func (p *Proxy) join(client, server net.Conn) {
 	p.of.running.Go(func() { l.pass(server, client) })
 }
 
-// Set changes the condition, also for the data that are under way.
+// Set changes the condition, also for data that the proxy already holds.
 func (p *Proxy) Set(c Condition) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -152,7 +153,7 @@ func (p *Proxy) Set(c Condition) {
 	p.change()
 }
 
-// Silence drops all further data on the present connections without either end noticing. New connections work. The
+// Silence drops all further data on the current connections without either end noticing. New connections work. The
 // returned function closes the silent connections.
 func (p *Proxy) Silence() (end func()) {
 	p.mu.Lock()
@@ -169,7 +170,7 @@ func (p *Proxy) Silence() (end func()) {
 	}
 }
 
-// change makes all links read the condition again. The caller holds mu.
+// change makes all links evaluate the condition again. The caller holds mu.
 func (p *Proxy) change() {
 	close(p.changed)
 	p.changed = make(chan struct{})
@@ -181,7 +182,7 @@ func (p *Proxy) delayed(l *link, d piece) (due time.Time, held bool, changed <-c
 	defer p.mu.Unlock()
 	due = d.at.Add(p.now.Delay + time.Duration(float64(p.now.Jitter)*d.luck))
 	if sending := p.now.PerByte * float64(len(d.data)); sending > 0 {
-		if due.Before(d.after) { // after the distance: pieces wait for each other's sending alone
+		if due.Before(d.after) { // the sending of pieces is sequential, but their delays overlap
 			due = d.after
 		}
 		due = due.Add(time.Duration(sending))

@@ -8,13 +8,12 @@ import (
 	"sync/atomic"
 )
 
-// Traffic counts what connections exchange with a server. With TLS it counts the decrypted
-// bytes, as the server does.
+// Traffic counts what connections exchange with a server. With TLS it counts the decrypted bytes, as Redis does.
 type Traffic struct {
 	requests, written, read atomic.Int64
 }
 
-// Conn returns a connection that counts.
+// Conn returns a connection whose traffic is counted.
 func (t *Traffic) Conn(c net.Conn) net.Conn {
 	return Conn(c, Hooks{
 		Write: func(b []byte, write func([]byte) (int, error)) (int, error) {
@@ -42,7 +41,8 @@ func (t *Traffic) Through(dial Dialer) Dialer {
 	}
 }
 
-// Requests returns the number of writes so far, because clients write a command or a whole pipeline at once.
+// Requests returns the number of writes so far. It equals the number of requests, because clients write a command or a
+// whole pipeline at once.
 func (t *Traffic) Requests() int64 { return t.requests.Load() }
 
 // Written returns the bytes sent so far.

@@ -24,19 +24,19 @@ import (
 	"github.com/lockbench/lockbench/internal/launch"
 )
 
-// ownerLabel is the label with the home of a container, which its lockbench has locked.
+// ownerLabel is the label that holds the path of a container's home, which its lockbench has locked.
 const ownerLabel = "lockbench.owner"
 
-// startTimeout bounds the creation of a container on a very slow machine.
+// startTimeout limits the creation of a container on a very slow machine.
 const startTimeout = 20 * time.Second
 
-// contained is a server in a container, a launch.Started.
+// contained is a server in a container. It is a launch.Started.
 type contained struct {
 	docker    *docker
 	of        launch.Definition
 	addr      string
 	home      launch.Home
-	kept      launch.Kept // its ports, until Close, also after Kill
+	kept      launch.Kept // reserves its ports until Close, also after Kill
 	used      launch.CPUTime
 	container testcontainers.Container // nil if it could not be created
 
@@ -45,9 +45,9 @@ type contained struct {
 	pid   int // 0 until PID finds it
 }
 
-// Run starts a container. A published port costs more than half of the throughput, so the default is
-// the host's network on Linux. If Docker runs in a virtual machine, the server does not answer
-// there; then Run uses a published port, unless the host's network was asked for.
+// Run starts a container. On Linux it prefers the host's network, because a published port costs more than half of the
+// throughput. If Docker runs in a virtual machine, the server is not reachable on the host's network; then Run uses a
+// published port, unless the host's network was requested.
 func (d *docker) Run(ctx context.Context, of launch.Definition) (launch.Started, error) {
 	if of.Container.Network != launch.OnPort && runtime.GOOS == "linux" {
 		shared := of
@@ -89,8 +89,8 @@ func (d *docker) run(ctx context.Context, of launch.Definition) (launch.Started,
 // create creates the container and starts it.
 func (c *contained) create(ctx context.Context) error {
 	request := containerRequest(c.of, c.home)
-	// Do not interrupt the creation: the engine would complete it nevertheless, and lockbench
-	// would not know the container to remove.
+	// Do not interrupt the creation: the engine would complete it nevertheless, and lockbench would not know the container
+	// that it must remove.
 	creating, cancel := context.WithTimeout(context.WithoutCancel(ctx), startTimeout)
 	defer cancel()
 	var err error
@@ -117,13 +117,13 @@ func containerRequest(of launch.Definition, home launch.Home) testcontainers.Con
 		})
 	}
 	request.HostConfigModifier = func(host *container.HostConfig) {
-		// Set no ulimit: Redis raises its file limit to the engine's hard limit itself, and a
-		// higher one would fail.
+		// Set no ulimit: Redis raises its limit of open files to the engine's hard limit itself, and a higher limit would
+		// fail.
 		if how.Network == launch.OnHost {
 			host.NetworkMode = "host"
 			return
 		}
-		// A port chosen here stays the same over a restart.
+		// An explicit port stays the same over a restart.
 		host.PortBindings = network.PortMap{network.MustParsePort(request.ExposedPorts[0]): {{
 			HostIP: netip.MustParseAddr("127.0.0.1"), HostPort: strconv.Itoa(port),
 		}}}
@@ -131,8 +131,8 @@ func containerRequest(of launch.Definition, home launch.Home) testcontainers.Con
 	return request
 }
 
-// reached waits until the server listens. If the container runs without a listener at its address for too
-// long, it is out of reach, for example on another loopback interface than ours.
+// reached waits until the server listens. If the container runs but nothing listens at its address for too long, the
+// error is errOutOfReach. This happens if the container has another loopback interface than lockbench.
 func (c *contained) reached(ctx context.Context) error {
 	patience, listens := 20*time.Second, c.of.Container.Listens
 	for began := time.Now(); ; {
@@ -141,7 +141,7 @@ func (c *contained) reached(ctx context.Context) error {
 		case err == nil:
 			return conn.Close()
 		case ctx.Err() != nil:
-			return fmt.Errorf("the container is not ready: %w", errors.Join(err, ctx.Err()))
+			return fmt.Errorf("wait for the container: %w", errors.Join(err, ctx.Err()))
 		case c.Ended(ctx):
 			return nil // Ready reports it
 		case time.Since(began) > patience:
@@ -177,10 +177,10 @@ func (c *contained) Ended(ctx context.Context) bool {
 	return err == nil && !state.Running
 }
 
-// Addr is host:port.
+// Addr returns host:port.
 func (c *contained) Addr() string { return c.addr }
 
-// Network is host or published port.
+// Network returns "host" or "published port".
 func (c *contained) Network() string { return c.of.Container.Network }
 
 // Began returns the time of the last start.
@@ -190,8 +190,8 @@ func (c *contained) Began() time.Time {
 	return c.began
 }
 
-// PID asks the engine once, and for at most two seconds. A number from another machine would be another
-// process here.
+// PID asks the engine once, for at most two seconds. It returns 0 if the process with that ID is not the server,
+// because an ID from another machine could belong to any process here.
 func (c *contained) PID() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -209,9 +209,9 @@ func (c *contained) PID() int {
 // CPU returns nil if no process is known.
 func (c *contained) CPU() *float64 { return c.used.Read(c.PID()) }
 
-// Kill ends the server with SIGKILL. It is no error if the server has ended already.
+// Kill ends the server with SIGKILL. It is no error if the server has already ended.
 func (c *contained) Kill(ctx context.Context) error {
-	c.CPU() // notes it
+	c.CPU() // records the CPU time
 	return c.ask("kill", func(id string) error {
 		_, err := c.docker.client.ContainerKill(ctx, id, client.ContainerKillOptions{Signal: "SIGKILL"})
 		if err != nil && !c.Ended(ctx) {
@@ -219,7 +219,7 @@ func (c *contained) Kill(ctx context.Context) error {
 		}
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		c.pid = 0 // it may be another process's now
+		c.pid = 0 // it may now belong to another process
 		return nil
 	})
 }
@@ -256,7 +256,8 @@ func (c *contained) Again(ctx context.Context) error {
 	})
 }
 
-// Anew replaces the files with the data: an image without other programs has no way to delete files.
+// Anew kills the server, overwrites its data with empty files and starts it. It cannot delete files, because an image
+// may contain no other programs.
 func (c *contained) Anew(ctx context.Context) error {
 	if err := c.Kill(ctx); err != nil {
 		return err
@@ -287,7 +288,7 @@ func (c *contained) Anew(ctx context.Context) error {
 	return c.Again(ctx)
 }
 
-// Close kills the server and removes its container and its volumes, after an interruption too.
+// Close kills the server and removes its container and its volumes. It also works with a context that has ended.
 func (c *contained) Close(ctx context.Context) error {
 	defer c.kept.Free()
 	if c.container == nil {

@@ -1,5 +1,5 @@
-// Package containers runs servers in containers of a Docker engine. An import of it registers the
-// engine with package launch.
+// Package containers runs servers in containers of a Docker engine. Importing it registers the engine with package
+// launch.
 package containers
 
 import (
@@ -17,14 +17,14 @@ import (
 	"github.com/lockbench/lockbench/internal/launch"
 )
 
-// dockerTimeout is how long Docker may take to answer the first request.
+// dockerTimeout limits the time until Docker answers the first request.
 const dockerTimeout = 2 * time.Second
 
 func init() {
 	launch.UseEngine(func(ctx context.Context) (launch.Engine, error) { return openDocker(ctx) })
 }
 
-// docker is an engine that answers, a launch.Engine.
+// docker is an engine that answers. It is a launch.Engine.
 type docker struct {
 	provider *testcontainers.DockerProvider
 	client   client.APIClient
@@ -40,7 +40,7 @@ func openDocker(ctx context.Context) (*docker, error) {
 	}
 	defer probe.Close()
 	if _, err := probe.Ping(ctx, client.PingOptions{}); err != nil {
-		return nil, fmt.Errorf("ask Docker: %w", err)
+		return nil, fmt.Errorf("ping Docker: %w", err)
 	}
 	provider, err := testcontainers.ProviderDefault.GetProvider(testcontainers.WithLogger(log.NewNoopLogger()))
 	if err != nil {
@@ -56,7 +56,7 @@ func openDocker(ctx context.Context) (*docker, error) {
 // close closes the connections to the engine; a later call opens new ones.
 func (d *docker) close() { _ = d.provider.Close() }
 
-// Sweep removes the containers of killed lockbenches.
+// Sweep removes the containers of killed lockbench processes.
 func (d *docker) Sweep(ctx context.Context) launch.Swept {
 	defer d.close()
 	var swept launch.Swept
@@ -80,8 +80,9 @@ func (d *docker) Sweep(ctx context.Context) launch.Swept {
 	return swept
 }
 
-// remove removes a container with its volumes, and then its home; a home that stays leads a later sweep to the
-// container. It is no error if the container was removed before, as by testcontainers' reaper.
+// remove removes a container with its volumes, and then its home. If the container cannot be removed, the home stays,
+// so that a later sweep finds the container. It is no error if the container was removed before, for example by
+// testcontainers' reaper.
 func (d *docker) remove(ctx context.Context, id string, home launch.Home) error {
 	_, err := d.client.ContainerRemove(ctx, id, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
 	if err != nil && !errdefs.IsNotFound(err) {
@@ -91,10 +92,9 @@ func (d *docker) remove(ctx context.Context, id string, home launch.Home) error 
 	return home.Remove()
 }
 
-// Quiet turns testcontainers' own logger off: important messages are also returned as errors. It also
-// prevents its reaper, a second container with another image; Sweep does that work. Both are
-// settings of the whole process, so only a command or a test calls Quiet, before it opens
-// anything.
+// Quiet turns testcontainers' own logger off, because important messages are also returned as errors. It also prevents
+// testcontainers' reaper, a second container with another image, because Sweep does that work. Both are settings of the
+// whole process, so only a command or a test calls Quiet, before it opens anything.
 var Quiet = sync.OnceFunc(func() {
 	log.SetDefault(log.NewNoopLogger())
 	_ = os.Setenv("TESTCONTAINERS_RYUK_DISABLED", "true")

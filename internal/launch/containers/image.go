@@ -16,12 +16,12 @@ import (
 const (
 	// pullTimeout limits a pull once the registry answers.
 	pullTimeout = 5 * time.Minute
-	// patience is how long to wait for a registry's first answer.
+	// patience limits the wait for a registry's first answer.
 	patience = 20 * time.Second
 )
 
-// Obtain finds the image to run: the requested or else the default one, if Docker has it; else the
-// offline one, which is there only because a pull failed; else one that it pulls.
+// Obtain returns the image to run: the requested image, or else the default one, if Docker has it; otherwise the
+// offline image, which exists only because a pull failed; otherwise an image that it pulls.
 func (d *docker) Obtain(ctx context.Context, image launch.Image, logf func(string, ...any)) (string, error) {
 	defer d.close()
 	name := cmp.Or(image.Wanted, image.Default)
@@ -42,7 +42,7 @@ func (d *docker) Obtain(ctx context.Context, image launch.Image, logf func(strin
 	return name, nil
 }
 
-// pull pulls an image. It gives up if the registry does not begin to send.
+// pull pulls an image. It gives up if the registry sends nothing within patience.
 func (d *docker) pull(ctx context.Context, image string) error {
 	ctx, cancel := context.WithTimeout(ctx, pullTimeout)
 	defer cancel()

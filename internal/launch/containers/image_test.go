@@ -14,7 +14,8 @@ import (
 	"github.com/lockbench/lockbench/internal/launch"
 )
 
-// engineWith is an engine that has some images, and whose registry has others. It counts the pulls.
+// engineWith returns an engine that has the images in here and whose registry has those in registry, and the number of
+// its pulls.
 func engineWith(t *testing.T, here, registry []string) (*docker, *int) {
 	t.Helper()
 	pulls := new(int)
@@ -49,8 +50,8 @@ func engineWith(t *testing.T, here, registry []string) (*docker, *int) {
 	return &docker{provider: provider, client: api}, pulls
 }
 
-// A requested image comes before the default one, and that before the one for machines without a
-// registry, where a start need not wait for a pull.
+// The requested image comes first, then the default image, then the image for machines without a registry, where a
+// start must not wait for a pull.
 func TestObtain(t *testing.T) {
 	redis := launch.Image{Default: "redis:8", Offline: "local:offline"}
 	mine := launch.Image{Wanted: "mine:1", Default: "redis:8", Offline: "local:offline"}

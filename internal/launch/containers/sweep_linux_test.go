@@ -16,7 +16,7 @@ import (
 	"github.com/lockbench/lockbench/internal/launch"
 )
 
-// A sweep removes a container, and its home with it, if it finds the home and nothing has locked that.
+// A sweep removes a container together with its home if the home exists and is not locked.
 func TestSweepOfContainers(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	home := func() launch.Home {

@@ -155,7 +155,7 @@ const (
 	disconnected = "the server closed the connection: check that it still runs; at its limit, " + fewerClients
 	noDNS        = "this machine's DNS does not answer: check the network, or give a numeric address, which needs no DNS"
 	noAnswer     = "the server does not answer: a firewall may drop the packets, the server may be stopped, " +
-		"or the port may use another protocol, such as Redis without TLS"
+		"or the port may use another protocol or no TLS"
 )
 
 // NextStep returns advice for the text of an error from a server or the network; "" if there is none.
