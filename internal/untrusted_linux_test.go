@@ -19,7 +19,7 @@ func TestReadFile(t *testing.T) {
 		if err := os.WriteFile(in(name), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.Truncate(in(name), size); err != nil { // a hole: it takes no place on the disk
+		if err := os.Truncate(in(name), size); err != nil { // a sparse file, which takes no space on the disk
 			t.Fatal(err)
 		}
 	}

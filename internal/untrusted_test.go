@@ -29,7 +29,8 @@ func TestPrintable(t *testing.T) {
 	}
 }
 
-// A long text is cut, wherever characters begin, and stays as it is then. A histogram's is not.
+// A long text is cut at the beginning of a character, and the cut text does not change again. The text of a histogram
+// is not cut.
 func TestTextsAreShort(t *testing.T) {
 	t.Parallel()
 	for _, letter := range []string{"a", "é", "錠", "\u2028", "\x1b", "::", ":", "#"} {
@@ -56,7 +57,7 @@ func TestTextsAreShort(t *testing.T) {
 	}
 }
 
-// onlyShows says whether a terminal and a CI system do nothing but show a text.
+// onlyShows reports whether a text has no effect on a terminal and a CI system but to be shown.
 func onlyShows(text string) bool {
 	for _, r := range text {
 		if !unicode.IsPrint(r) {
@@ -76,7 +77,7 @@ func FuzzPrintable(f *testing.F) {
 	})
 }
 
-// FuzzJSON: strings are made printable and nothing else changes, whatever the document.
+// FuzzJSON checks that JSON makes strings printable and changes nothing else, for any document.
 func FuzzJSON(f *testing.F) {
 	f.Add([]byte(`{"a\u001b": ["\u003a:error::", "x\\\"\n", 1.5e300, true, {"b": null}], "plain": "<é>"}`))
 	f.Add([]byte(`{"cut": "\`))
@@ -92,7 +93,7 @@ func FuzzJSON(f *testing.F) {
 	})
 }
 
-// printable returns a decoded document with its strings made printable; false if names become the same.
+// printable returns a decoded document with its strings made printable; false if two names become the same.
 func printable(value any) (any, bool) {
 	apart := true
 	part := func(value any) any {

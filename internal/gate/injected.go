@@ -15,17 +15,17 @@ import (
 	"github.com/lockbench/lockbench/strategies/polled"
 )
 
-// Strategy is the name of the lock that Register registers. It is the same in every
-// build, so that builds can be compared.
+// Strategy is the name of the lock that Register registers. It is the same in every build, so that reports of several
+// builds can be compared.
 const Strategy = "injected"
 
-// Fault is added to every acquisition of a spin lock.
+// Fault is the extra cost of every acquisition of a spin lock.
 type Fault struct {
-	Delay    time.Duration // while the lock is held
+	Delay    time.Duration // busy-waiting while the lock is held
 	Commands int           // PINGs, one round trip each
 }
 
-// Register registers spin with that fault.
+// Register registers a spin lock with this fault.
 func Register(fault Fault) {
 	strategies.Register(strategies.Info{
 		Name:     Strategy,
@@ -62,14 +62,14 @@ func (l *locker) worsen(lease strategies.Lease, err error) (strategies.Lease, er
 	if err != nil {
 		return nil, err
 	}
-	// Once the lock is held, ctx does not end the fault, as it would not end a bug.
+	// Once the lock is held, ctx does not end the fault, because it would not end a bug either.
 	ctx := context.Background()
 	for range l.fault.Commands {
 		if err := l.client.Ping(ctx).Err(); err != nil {
 			return nil, errors.Join(err, lease.Release(ctx))
 		}
 	}
-	// A sleep would be a millisecond late.
+	// Busy-wait, because a sleep could end a millisecond late.
 	for begin := time.Now(); time.Since(begin) < l.fault.Delay; {
 		runtime.Gosched()
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/olekukonko/tablewriter/tw"
 )
 
-// Grid draws rows of cells, headings first. columns has a letter for each column: l for text, r for figures. A
-// row with fewer cells is a line of its own. The cells must come from Text.
+// Grid draws rows of cells, headings first. columns has one letter per column: l for text, r for figures. On a
+// terminal, a row with fewer cells is drawn as a plain line. The cells must come from Text.
 func (p *Page) Grid(columns string, rows [][]string) {
 	if p.HTML {
 		p.htmlTable(rows)
@@ -35,10 +35,10 @@ func (p *Page) Grid(columns string, rows [][]string) {
 	table.Header(rows[0])
 	for _, row := range rows[1:] {
 		if len(row) == len(columns) {
-			_ = table.Append(row) // of strings
+			_ = table.Append(row) // cannot fail for strings
 		}
 	}
-	_ = table.Render() // to a buffer
+	_ = table.Render() // cannot fail for a buffer
 	lines := strings.Split(drawn.String(), "\n")
 	for i, row := range rows {
 		if len(row) < len(columns) {
@@ -59,7 +59,7 @@ func (p *Page) Grid(columns string, rows [][]string) {
 	}
 }
 
-// htmlTable draws rows of cells, headings first, for the style of the report's page.
+// htmlTable draws rows of cells, headings first, in the markup that the report's style expects.
 func (p *Page) htmlTable(rows [][]string) {
 	p.within("", "")
 	fmt.Fprint(p, "<div class=\"scroll\" tabindex=\"0\">\n<table>\n<thead><tr>")
@@ -86,8 +86,8 @@ const between = 2
 // Part is a range of a table's columns that fits the page, and its width.
 type Part struct{ From, To, Wide int }
 
-// Parts divides columns of these widths, beside others that have taken some room, into parts for one table each. A
-// part has at least one column.
+// Parts divides columns of these widths into parts, one per table, that fit the page. taken is the width of the columns
+// that every table repeats. A part has at least one column.
 func (p *Page) Parts(taken int, widths []int) (parts []Part) {
 	for i, wide := range widths {
 		wide += between
@@ -100,8 +100,8 @@ func (p *Page) Parts(taken int, widths []int) (parts []Part) {
 	return parts
 }
 
-// Table draws a grid, or several below each other if the columns need more than the page's width. Each has the
-// first columns, which take at most half of the width.
+// Table draws a grid, or several one below the other if the columns do not fit the page. Each grid repeats the first
+// columns, which take at most half of the width.
 func (p *Page) Table(first int, columns string, rows [][]string) {
 	if !p.flows() {
 		rows = wrapped(rows, first, p.textWidth()/2)
@@ -124,8 +124,9 @@ func (p *Page) Table(first int, columns string, rows [][]string) {
 	}
 }
 
-// Columns writes rows of cells behind an indent, without headings. If they are wider than the page, the widest columns
-// wrap. A row of another number of cells begins new columns. A single cell is written as it is: a command.
+// Columns writes rows of cells after an indent, without headings. If they are wider than the page, the cells of the
+// widest columns wrap. A row with another number of cells begins new columns. A single cell is a command, so it is not
+// wrapped.
 func (p *Page) Columns(indent string, rows [][]string) {
 	for len(rows) > 0 {
 		n := 1
@@ -144,7 +145,7 @@ func (p *Page) Columns(indent string, rows [][]string) {
 	}
 }
 
-// cells writes a row, whose cells may have several lines each.
+// cells writes a row whose cells may have several lines.
 func (p *Page) cells(indent string, row []string, widths []int) {
 	high := 1
 	for _, cell := range row {
@@ -176,11 +177,11 @@ func widthsOf(rows [][]string) []int {
 	return widths
 }
 
-// leastCell is the least width to which cells are wrapped.
+// leastCell is the smallest width to which cells are wrapped.
 const leastCell = 8
 
-// wrapped breaks the cells of the first columns so that these fit into room: the widest give way. Coloured cells, which
-// are short, and cells with lines of their own stay.
+// wrapped wraps the cells of the first columns until these fit into room, the widest columns first. It leaves coloured
+// cells, which are short, and cells with several lines unchanged.
 func wrapped(rows [][]string, first, room int) [][]string {
 	widths := widthsOf(rows)[:first]
 	total := func(most int) int {
@@ -207,8 +208,9 @@ func wrapped(rows [][]string, first, room int) [][]string {
 	return all
 }
 
-// trimmed removes the blanks at a line's end, which would wrap on a narrow terminal, and the end of the rule that
-// is below the last column's padding. In a coloured cell the table ends the colour behind the blanks.
+// trimmed removes the blanks at the end of a line, which would wrap on a narrow terminal, and the part of the rule that
+// lies below the padding of the last column. The colour of a coloured cell ends after its blanks, so trimmed moves that
+// end.
 func trimmed(line string) string {
 	line, coloured := strings.CutSuffix(strings.TrimRight(line, " "), off)
 	if line = strings.TrimRight(line, " "); coloured && !strings.HasSuffix(line, off) {

@@ -12,21 +12,21 @@ import (
 	"github.com/lockbench/lockbench/internal/words"
 )
 
-// Page holds what has been written of a document.
+// Page is a document under construction.
 type Page struct {
 	bytes.Buffer
-	Markdown bool // neither Markdown nor HTML means for a terminal
+	Markdown bool // without Markdown and HTML, the page is for a terminal
 	HTML     bool
 	Wide     int // columns of the terminal; 0 means Width
 	Paint        // false for Markdown and HTML
 
-	list string // the HTML list that the last element belongs to; "" is none
+	list string // the open HTML list; "" if there is none
 }
 
-// flows reports whether the reader's program breaks the lines.
+// flows reports whether the program that shows the page breaks its lines.
 func (p *Page) flows() bool { return p.Markdown || p.HTML }
 
-// within closes the HTML list before, and begins this one.
+// within closes the open HTML list, if it is another one, and begins this list.
 func (p *Page) within(list, attributes string) {
 	if list == p.list {
 		return
@@ -40,13 +40,13 @@ func (p *Page) within(list, attributes string) {
 	p.list = list
 }
 
-// Width returns how many columns the terminal has, all of which a table may take.
+// Width returns the columns of the terminal. A table may use all of them.
 func (p *Page) Width() int { return cmp.Or(p.Wide, Width) }
 
-// textWidth returns the most columns of a line of text: a longer one is hard to read.
+// textWidth returns the largest width of a line of text, because longer lines are hard to read.
 func (p *Page) textWidth() int { return min(p.Width(), Width) }
 
-// Text returns a text as the page needs it.
+// Text returns a text as the page requires it: for Markdown, it escapes special characters.
 func (p *Page) Text(text string) string {
 	if p.Markdown {
 		return Escape(text)
@@ -54,12 +54,11 @@ func (p *Page) Text(text string) string {
 	return text
 }
 
-// labelWidth is the width of an entry's label.
+// labelWidth is the width of the label of an entry.
 const labelWidth = 11
 
-// Entry writes a label and a text, which it wraps and indents, or an item of a list. Without
-// a label it continues the entry before; for an empty text it writes nothing. A label that
-// begins with "!" is red.
+// Entry writes a label with a text, which it wraps and indents on a terminal and writes as an item of a list elsewhere.
+// An empty label continues the previous entry. An empty text writes nothing. A label that begins with "!" is red.
 func (p *Page) Entry(label, text string) {
 	switch {
 	case text == "":
@@ -89,7 +88,7 @@ func (p *Page) Entry(label, text string) {
 	}
 }
 
-// Section writes a heading and the text beside it, which may be "".
+// Section writes a heading, followed by the text beside on the same line, which may be "".
 func (p *Page) Section(title, beside string) {
 	if !p.flows() {
 		fmt.Fprintf(p, "\n%s\n", p.Bold(strings.TrimSpace(strings.ToUpper(title)+"  "+beside)))
@@ -109,7 +108,7 @@ func (p *Page) Section(title, beside string) {
 // Point writes an item of a list. about names its subject, and may be "".
 func (p *Page) Point(about, text string) { p.point(about, text, false) }
 
-// Fault is Point for what is wrong: the subject is red.
+// Fault is Point for an error: its subject is red.
 func (p *Page) Fault(about, text string) { p.point(about, text, true) }
 
 func (p *Page) point(about, text string, fault bool) {
@@ -134,7 +133,7 @@ func (p *Page) point(about, text string, fault bool) {
 	}
 }
 
-// Remark writes a note on the text above; on a terminal behind a mark, which may be "".
+// Remark writes a note on the text above. On a terminal it begins with mark, which may be "".
 func (p *Page) Remark(mark, text string) {
 	switch {
 	case p.HTML:
@@ -147,7 +146,7 @@ func (p *Page) Remark(mark, text string) {
 	}
 }
 
-// Picture writes an element of an HTML page, and nothing on pages of other forms.
+// Picture writes an element of an HTML page. On other pages it writes nothing.
 func (p *Page) Picture(element string) {
 	if p.HTML {
 		p.within("", "")
@@ -155,8 +154,8 @@ func (p *Page) Picture(element string) {
 	}
 }
 
-// Command writes a command line that can be pasted into a shell. On a terminal it goes on in the next line, after a
-// backslash, before an option that does not fit.
+// Command writes a command line that can be pasted into a shell. On a terminal it breaks the line, with a backslash,
+// before an option that does not fit.
 func (p *Page) Command(line string) {
 	if p.HTML {
 		p.within("", "")
@@ -182,7 +181,7 @@ func (p *Page) Command(line string) {
 	fmt.Fprintln(p, shown)
 }
 
-// Save writes the page to w, without blanks at the ends of lines; what names it in errors.
+// Save writes the page to w, without blanks at the ends of lines. Errors call the page what.
 func (p *Page) Save(w io.Writer, what string) error {
 	p.within("", "")
 	lines := strings.Split(p.String(), "\n")

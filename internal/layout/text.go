@@ -10,7 +10,7 @@ import (
 // Width is the default width of a page on a terminal, in columns.
 const Width = 120
 
-// TextWidth returns how many columns of a terminal a line takes. Colours take none.
+// TextWidth returns how many columns of a terminal a line takes. Colour codes take none.
 func TextWidth(line string) int {
 	return displaywidth.Options{ControlSequences: true}.String(line)
 }
@@ -43,15 +43,14 @@ func Wrap(text string, width int, indent string) []string {
 	return append(lines, strings.TrimRight(line, " "))
 }
 
-// hanging wraps a text below a heading to the page's width. It puts a mark before the first
-// line and an indent before the others.
+// hanging wraps a text to the page's width. It puts a mark before the first line and an indent before the others.
 func (p *Page) hanging(mark, text, indent string) string {
 	return "  " + strings.Join(Wrap(mark+text, p.textWidth()-2, indent), "\n  ")
 }
 
-// Escape escapes the characters that Markdown interprets, and those of which sites that show it make links
-// by themselves: addresses, @mentions and #references. Only a character between the sign and the
-// name prevents the latter two; this one has no width.
+// Escape escapes the characters that Markdown interprets. It also prevents sites that show Markdown from turning
+// addresses, @mentions and #references into links: for the latter two it inserts a character without width after the
+// sign, because only a character between sign and name prevents such a link.
 func Escape(text string) string { return escapes.Replace(text) }
 
 var escapes = strings.NewReplacer("\\", `\\`, "|", `\|`, "\n", " ", "<", "&lt;", "&", "&amp;",
@@ -63,7 +62,7 @@ func Code(text string) string {
 	return "`" + strings.NewReplacer("`", "'", "|", `\|`, "\n", " ").Replace(text) + "`"
 }
 
-// Paint colours words if it is true.
+// Paint colours text if it is true.
 type Paint bool
 
 // Bold marks text as a heading.
@@ -72,16 +71,16 @@ func (p Paint) Bold(s string) string { return p.with("\x1b[1m", s) }
 // Red marks text as a fault.
 func (p Paint) Red(s string) string { return p.with("\x1b[1;31m", s) }
 
-// Green marks text as right.
+// Green marks text as good.
 func (p Paint) Green(s string) string { return p.with("\x1b[32m", s) }
 
-// Yellow marks text as neither right nor a fault.
+// Yellow marks text as neither good nor wrong.
 func (p Paint) Yellow(s string) string { return p.with("\x1b[33m", s) }
 
 // off ends a colour.
 const off = "\x1b[0m"
 
-// with colours each line on its own, for a table's cells.
+// with colours each line separately, as the cells of a table require.
 func (p Paint) with(code, s string) string {
 	if !p {
 		return s

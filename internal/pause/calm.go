@@ -5,9 +5,10 @@ import (
 	"time"
 )
 
-// Calmly plays with a time. play returns a fault, "" for none. If the machine stood still for a fifth of the time
-// meanwhile, as standstill measures, that may have been the cause: Calmly notes the fault as spoilt and plays again
-// with twice the time, as often as attempts says. What it returns as the fault had no such cause.
+// Calmly calls play with a duration. play returns a fault, or "" if there is none. If standstill measured that the
+// machine stood still for at least a fifth of the duration, this may have caused the fault: Calmly then records the
+// fault as spoilt and plays again with twice the duration, at most attempts times. A fault that it returns had no such
+// cause.
 func Calmly(
 	attempts int, length time.Duration, standstill func(do func()) time.Duration, play func(time.Duration) string,
 ) (fault string, spoilt []string) {

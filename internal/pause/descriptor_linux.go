@@ -7,8 +7,8 @@ import (
 	"unsafe"
 )
 
-// descriptor is a timerfd (timerfd_create(2)) in the runtime's poller, with a resolution
-// of nanoseconds. One goroutine at a time sleeps on it.
+// descriptor is a timerfd (timerfd_create(2)) in the runtime's poller, with a resolution of nanoseconds. Only one
+// goroutine at a time may sleep on it.
 type descriptor struct {
 	file *os.File
 	fd   uintptr
@@ -16,7 +16,7 @@ type descriptor struct {
 
 const clockMonotonic = 1
 
-// open returns nil if the system has no descriptor left.
+// open returns a new descriptor; nil if the system cannot open one.
 func open() *descriptor {
 	fd, _, errno := syscall.Syscall(syscall.SYS_TIMERFD_CREATE, clockMonotonic, syscall.O_NONBLOCK|syscall.O_CLOEXEC, 0)
 	if errno != 0 {
@@ -27,10 +27,10 @@ func open() *descriptor {
 
 func (d *descriptor) close() { _ = d.file.Close() }
 
-// sleep returns at an instant, or later; false if the instant is over already.
+// sleep returns at or after the instant until; false if it has already passed.
 //
-// A deadline lets the runtime wake the goroutine too: on a busy machine the runtime
-// checks its own timers more often than descriptors.
+// The read deadline lets the runtime wake the goroutine too: on a busy machine the runtime checks its own timers more
+// often than descriptors.
 func (d *descriptor) sleep(until time.Time) bool {
 	left := time.Until(until)
 	if left <= 0 {
@@ -48,7 +48,7 @@ func (d *descriptor) sleep(until time.Time) bool {
 			time.Sleep(left)
 			return true
 		}
-		_, _ = d.file.Read(expirations[:]) // ends at either
+		_, _ = d.file.Read(expirations[:]) // returns when the timer expires or the deadline passes
 	}
 	return true
 }

@@ -4,14 +4,14 @@ package pause
 
 import "time"
 
-// descriptor is the runtime's own timer: no finer one is known here.
+// descriptor uses the runtime's timer, because lockbench knows no finer one on this system.
 type descriptor struct{}
 
 func open() *descriptor { return &descriptor{} }
 
 func (*descriptor) close() {}
 
-// sleep returns at an instant, or later; false if the instant is over already.
+// sleep returns at or after the instant until; false if it has already passed.
 func (*descriptor) sleep(until time.Time) bool {
 	left := time.Until(until)
 	time.Sleep(left)

@@ -10,15 +10,14 @@ import (
 	"time"
 )
 
-// Sleepers sleep for any number of goroutines at a time. Close releases their
-// descriptors. The zero value is ready, and does not busy-wait.
+// Sleepers sleeps for any number of goroutines at a time. Close releases its descriptors. The zero value is ready for
+// use and does not busy-wait.
 type Sleepers struct {
-	// Exact means to busy-wait at the end of a sleep, in at most half as many goroutines
-	// at a time as there are CPUs. A sleep then costs 30 µs of CPU, plus three times the
-	// recent mean lateness of sleepers: it is not for a service.
+	// Exact means to busy-wait at the end of a sleep, in at most half as many goroutines at a time as there are CPUs. A
+	// sleep then costs 30 µs of CPU time plus three times the recent mean lateness, so a service must not use it.
 	Exact bool
-	// Plain means to use only the time package, as in a bubble of testing/synctest, where
-	// only its clock runs.
+	// Plain means to use only the time package, as is necessary in a bubble of testing/synctest, where only that package's
+	// clock is virtual.
 	Plain bool
 
 	mu     sync.Mutex
@@ -31,18 +30,16 @@ type Sleepers struct {
 }
 
 const (
-	// coarse is the end of a long sleep that is not left to the time package, which may
-	// be one or two milliseconds late.
+	// coarse is the length of the last part of a long sleep, which the time package must not time, because it may be one
+	// or two milliseconds late.
 	coarse = 3 * time.Millisecond
-	// margin is the least time to busy-wait: an idle machine takes 30 to 50 µs to wake
-	// up.
+	// margin is the shortest time to busy-wait, because an idle machine needs 30 to 50 µs to wake up.
 	margin = 30 * time.Microsecond
-	// spare times the usual lateness is added to the busy-waiting.
+	// spare is the multiple of the usual lateness that is added to the busy-waiting.
 	spare = 3
-	// foreseen bounds the lateness that is learned from one sleep: more than this is
-	// chance.
+	// foreseen limits what a single sleep contributes to the usual lateness. Greater lateness is chance.
 	foreseen = 300 * time.Microsecond
-	// mostOpen bounds the descriptors. Without one, a sleep uses the time package.
+	// mostOpen limits the number of descriptors. Without a descriptor, a sleep uses the time package.
 	mostOpen = 1024
 )
 
@@ -80,9 +77,8 @@ func (s *Sleepers) until(done <-chan struct{}, end time.Time) {
 	s.give(timer)
 }
 
-// sleep aims before the end by a multiple (times) of the usual lateness, and learns from its own
-// lateness. If nothing is left to sleep, it reduces the usual lateness a little, so that
-// later sleeps try again.
+// sleep aims at an instant before the end, by a multiple of the usual lateness, and updates that lateness with its own.
+// If nothing is left to sleep, it reduces the usual lateness a little, so that later sleeps try again.
 func (s *Sleepers) sleep(timer *descriptor, end time.Time, times int64) {
 	late := s.late.Load()
 	goal := end.Add(-time.Duration(times * late))
@@ -93,8 +89,7 @@ func (s *Sleepers) sleep(timer *descriptor, end time.Time, times int64) {
 	}
 }
 
-// mayCompute says whether one more goroutine may busy-wait; if so, the caller must count
-// it out again.
+// mayCompute reports whether one more goroutine may busy-wait. If so, the caller must decrement computing afterwards.
 func (s *Sleepers) mayCompute() bool {
 	if s.computing.Add(1) <= int32(max(1, runtime.GOMAXPROCS(0)/2)) {
 		return true
@@ -103,8 +98,7 @@ func (s *Sleepers) mayCompute() bool {
 	return false
 }
 
-// Plain sleeps with the time package. It says whether it slept to the end; it did not
-// if done was closed before. done may be nil.
+// Plain sleeps with the time package. It returns false if done was closed before the end of the sleep. done may be nil.
 func Plain(done <-chan struct{}, d time.Duration) bool {
 	if d <= 0 {
 		select {
@@ -124,13 +118,13 @@ func Plain(done <-chan struct{}, d time.Duration) bool {
 	}
 }
 
-// Rest sleeps with the time package before another try: 20 ms after no failure, twice as
-// long after each, and a second at most. It ends early when done is closed.
+// Rest sleeps with the time package before a retry: 20 ms after the first failure (failures is 0), twice as long after
+// each further one, and at most a second. It ends early when done is closed.
 func Rest(done <-chan struct{}, failures int) {
 	Plain(done, min(time.Second, 20*time.Millisecond<<min(failures, 6)))
 }
 
-// take returns an unused descriptor; nil if there can be none.
+// take returns an unused descriptor; nil if none is available.
 func (s *Sleepers) take() *descriptor {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -159,8 +153,7 @@ func (s *Sleepers) give(timer *descriptor) {
 	s.idle = append(s.idle, timer)
 }
 
-// Close releases the descriptors. Current sleeps go on; later sleeps use the time
-// package.
+// Close releases the descriptors. Sleeps in progress continue. Later sleeps use the time package.
 func (s *Sleepers) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

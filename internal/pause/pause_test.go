@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// overshoot is the median of how much longer sleeps took than they were asked to.
+// overshoot returns the median of how much longer sleeps took than requested.
 func overshoot(sleep func(time.Duration), d time.Duration) time.Duration {
 	var over []time.Duration
 	for range 101 {
@@ -20,8 +20,7 @@ func overshoot(sleep func(time.Duration), d time.Duration) time.Duration {
 	return over[len(over)/2]
 }
 
-// A sleep is never too short, and on any machine no further off than the time
-// package's by more than chance.
+// A sleep is never too short, and on any machine its error is at most that of the time package, except for chance.
 func TestSleepsAreExact(t *testing.T) {
 	for _, exact := range []bool{true, false} {
 		s := &Sleepers{Exact: exact}

@@ -1,4 +1,4 @@
-// Package replies reads text replies of Redis: to INFO, CLUSTER INFO and CLIENT LIST.
+// Package replies parses text replies of Redis to INFO, CLUSTER INFO and CLIENT LIST.
 package replies
 
 import (
@@ -12,7 +12,7 @@ import (
 // Info is a reply to INFO or CLUSTER INFO, field by field.
 type Info map[string]string
 
-// ParseInfo reads "field:value" lines, and makes them printable. It skips headings and anything else.
+// ParseInfo parses lines of the form "field:value" and makes them printable. It skips headings and all other lines.
 func ParseInfo(text string) Info {
 	fields := Info{}
 	for line := range strings.Lines(text) {
@@ -24,7 +24,7 @@ func ParseInfo(text string) Info {
 	return fields
 }
 
-// Integer returns a field's value; nil if the reply has no such field.
+// Integer returns a field's value; nil if the reply has no such field or it is not an integer.
 func (i Info) Integer(field string) *int64 {
 	if n, err := strconv.ParseInt(i[field], 10, 64); err == nil {
 		return &n
@@ -45,8 +45,8 @@ func (i Info) Seconds(fields ...string) *float64 {
 	return &sum
 }
 
-// Calls returns the calls of each command, from the section commandstats:
-// "cmdstat_get:calls=21,usec=175,…". It is nil if there are none.
+// Calls returns the number of calls of each command, from lines such as "cmdstat_get:calls=21,usec=175,…" of the
+// section commandstats; nil if there are none.
 func (i Info) Calls() map[string]int64 {
 	var calls map[string]int64
 	for field, value := range i {
@@ -69,7 +69,8 @@ func (i Info) Calls() map[string]int64 {
 	return calls
 }
 
-// Clients yields the fields of each connection in a reply to CLIENT LIST. Others chose their names.
+// Clients yields the fields of each connection in a reply to CLIENT LIST. Other programs may have chosen the names, so
+// the fields are made printable.
 func Clients(list string) iter.Seq[map[string]string] {
 	return func(yield func(map[string]string) bool) {
 		for line := range strings.Lines(list) {

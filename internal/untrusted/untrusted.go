@@ -1,5 +1,5 @@
-// Package untrusted takes in what others wrote: files, documents, replies of servers and errors. What it
-// returns can be shown on a terminal, in a CI log and on a page, and was of a bounded size.
+// Package untrusted reads what other people and programs wrote: files, documents, replies of servers and errors. Its
+// results have a limited size and are safe to show on a terminal, in a CI log and on a page.
 package untrusted
 
 import (
@@ -16,16 +16,16 @@ import (
 	"unicode/utf8"
 )
 
-// MaxText is the length of the longest text, in bytes. Pages and tables repeat and wrap what names something.
+// MaxText is the length of the longest text, in bytes. The limit is low because pages and tables repeat and wrap names.
 const MaxText = 4 << 10
 
-// Printable returns text as one line that a terminal and a CI system only show. White space becomes
-// blanks, and other characters that cannot be printed become escapes, \x1b for one. So does the first
-// character of what begins a command to a CI system: ::error::, ##[group], ##vso[task]. A text that is
-// longer than MaxText then is cut. It changes nothing when it is applied again.
+// Printable returns text as one line that has no effect on a terminal or a CI system but to be shown. White space
+// becomes blanks. Other characters that cannot be printed become escapes such as \x1b, and so does the first character
+// of a command to a CI system: ::error::, ##[group], ##vso[task]. A result longer than MaxText is cut. Printable does
+// not change its own results.
 func Printable(text string) string {
 	const cut = "..."
-	if len(text) > 4*MaxText { // of which more than MaxText stays: a blank stands for three bytes at most
+	if len(text) > 4*MaxText { // more than MaxText remains, because at most three bytes become one blank
 		text = text[:4*MaxText]
 	}
 	text = printable(text)
@@ -62,13 +62,14 @@ func printable(text string) string {
 	return b.String() + text[clean:]
 }
 
-// commands says whether a text begins as a command to a CI system.
+// commands reports whether a text begins like a command to a CI system.
 func commands(text string) bool {
 	return strings.HasPrefix(text, "##") ||
 		strings.HasPrefix(text, "::") && len(text) > 2 && unicode.IsLetter(rune(text[2]))
 }
 
-// recorded ends the names of histograms in documents. These texts are long, and decoded when they are read.
+// recorded is the suffix of the names of histograms in documents. Their texts are long and decoded by their reader, so
+// they are not cut.
 const recorded = "hdr"
 
 // JSON returns a JSON document with each of its strings made printable.
@@ -87,7 +88,7 @@ func JSON(document []byte) []byte {
 		}
 		var text string
 		if i >= len(document) || json.Unmarshal(document[begin:i+1], &text) != nil {
-			break // it is no document
+			break // it is not a JSON document
 		}
 		shown := Printable(text)
 		if rest := bytes.TrimLeft(document[i+1:], " \t\r\n"); bytes.HasPrefix(rest, []byte(":")) {
@@ -100,7 +101,7 @@ func JSON(document []byte) []byte {
 		}
 		encoded, err := json.Marshal(shown)
 		if err != nil {
-			break // a string can be encoded
+			break // cannot happen for a string
 		}
 		out = append(append(out, document[clean:begin]...), encoded...)
 		clean = i + 1
@@ -111,16 +112,16 @@ func JSON(document []byte) []byte {
 	return append(out, document[clean:]...)
 }
 
-// MaxFile is the largest file that is read, in bytes.
+// MaxFile is the size of the largest file that ReadFile reads, in bytes.
 const MaxFile = 64 << 20
 
-// byteOrderMark is what some editors put before UTF-8. It is no part of the text.
+// byteOrderMark is a prefix that some editors put before UTF-8. It is not part of the text.
 const byteOrderMark = "\ufeff"
 
-// ReadFile reads a regular file of at most MaxFile bytes, without a byte order mark. It refuses everything else at
-// once: a FIFO would have it wait, and a device may have no end.
+// ReadFile reads a regular file of at most MaxFile bytes, without a byte order mark. It refuses all other files at
+// once, because a FIFO would block and a device may have no end.
 func ReadFile(name string) ([]byte, error) {
-	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // opening a FIFO waits for its writer
+	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // the open of a FIFO would block
 	if err != nil {
 		return nil, err
 	}
@@ -135,9 +136,9 @@ func ReadFile(name string) ([]byte, error) {
 		return nil, &os.PathError{Op: "read", Path: name, Err: errors.New("it is no regular file")}
 	}
 	var content []byte
-	large := about.Size() > MaxFile // it is not read: that takes a second
+	large := about.Size() > MaxFile // do not read it, because that takes a second
 	if !large {
-		content, err = io.ReadAll(io.LimitReader(f, MaxFile+1)) // it may grow meanwhile
+		content, err = io.ReadAll(io.LimitReader(f, MaxFile+1)) // it may grow while it is read
 	}
 	if err != nil {
 		return nil, err
@@ -148,7 +149,7 @@ func ReadFile(name string) ([]byte, error) {
 	return bytes.TrimPrefix(content, []byte(byteOrderMark)), nil
 }
 
-// Open opens a file to read it as a stream of any length: the reader bounds what it keeps. It may be a pipe.
+// Open opens a file of any length for reading as a stream. The caller must limit what it keeps. The file may be a pipe.
 func Open(name string) (*os.File, error) {
 	f, err := os.Open(name)
 	if err != nil {

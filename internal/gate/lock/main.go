@@ -14,7 +14,7 @@ import (
 	"github.com/lockbench/lockbench/internal/gate"
 )
 
-// Set by the linker.
+// The linker sets these, see the package comment.
 var delay, commands = "0s", "0"
 
 func main() {

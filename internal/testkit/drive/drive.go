@@ -1,5 +1,5 @@
-// Package drive lets tests of stores drive a lock on a server. Runs end by counts and not by
-// time: on a busy machine they take longer and do not fail.
+// Package drive lets tests of stores drive a lock on a server. Runs end after a number of acquisitions and not at a
+// time, so on a busy machine they take longer but do not fail.
 package drive
 
 import (
@@ -25,11 +25,11 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// Bound is the longest time of any step. It is far more than a busy machine needs.
+// Bound limits any step. It is far longer than a busy machine needs.
 const Bound = time.Minute
 
-// Workload has three clients on three instances, which hold a lock this many times in all,
-// for a millisecond each: observers need the rest of the machine.
+// Workload returns a workload of three clients on three instances that hold a lock this many times in total, for a
+// millisecond each, so that observers get enough CPU time.
 func Workload(times int64) workloads.Spec {
 	w := workloads.Default()
 	w.Clients, w.Instances, w.Warmup, w.Iterations = 3, 3, 0, times
@@ -37,7 +37,7 @@ func Workload(times int64) workloads.Spec {
 	return w
 }
 
-// Faults parses faults.
+// Faults parses faults in the form of --fault.
 func Faults(t testing.TB, texts ...string) (all []workloads.Fault) {
 	t.Helper()
 	for _, text := range texts {
@@ -50,9 +50,9 @@ func Faults(t testing.TB, texts ...string) (all []workloads.Fault) {
 	return all
 }
 
-// Run drives a lock through a workload with at most one fault. With a fault, it counts the
-// workload's acquisitions after the fault is over. The test fails if the run takes longer than
-// Bound, on overlaps, leftovers and tokens that go back, and on errors without a fault. Counters are in a Redis.
+// Run drives a lock through a workload with at most one fault. With a fault, only acquisitions after its end count. The
+// test fails on overlaps, leftovers, decreasing tokens and, without a fault, on errors, and if the run takes longer
+// than Bound. A counter is on a Redis.
 func Run(t testing.TB, server store.Server, session string, v strategies.Variant, w workloads.Spec) *results.Run {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), Bound)
@@ -103,7 +103,7 @@ func Run(t testing.TB, server store.Server, session string, v strategies.Variant
 		t.Errorf("%d clients got the lock while another held it: %+v", run.Safety.Overlaps, run.Safety)
 	}
 	forgets := slices.ContainsFunc(w.Faults, func(f workloads.Fault) bool { return f.Data == workloads.DataLose })
-	if run.Safety.FencingRegression > 0 && !forgets { // without its data a server counts from the beginning
+	if run.Safety.FencingRegression > 0 && !forgets { // a server that lost its data issues tokens from the beginning
 		t.Errorf("%d tokens are not larger than an earlier one", run.Safety.FencingRegression)
 	}
 	if left := run.Safety.LeftoverCount; left == nil || *left > 0 {
@@ -118,18 +118,18 @@ func Sound(run *results.Run) bool {
 		func(why results.Remark) bool { return why.Code != results.SeenLate })
 }
 
-// afterwards ends a run when the lock was acquired often enough after its fault. A fault of
-// servers is over when it is undone, a fault of a client when the client hangs up.
+// afterwards ends a run once the lock was acquired often enough after the end of its fault. A fault of servers ends
+// when it is undone. A fault of a client ends when the client's instance is closed.
 type afterwards struct {
 	store.Server
 	injector store.Injector
 	times    int64
 	end      func()
 	over     atomic.Bool
-	had      atomic.Int64 // acquisitions since the fault was over
+	had      atomic.Int64 // acquisitions since the end of the fault
 }
 
-// Connect lets afterwards see when the instance is closed.
+// Connect wraps the instance, so that afterwards sees when it is closed.
 func (a *afterwards) Connect(ctx context.Context, name string, pool int, detour store.Through) (store.Instance, error) {
 	i, err := a.Server.Connect(ctx, name, pool, detour)
 	if err != nil {
@@ -143,13 +143,13 @@ type instance struct {
 	of *afterwards
 }
 
-// Close is called within the window only for an instance that the fault hit.
+// Close is called within the window only for the instance that the fault hit.
 func (i instance) Close() error {
 	defer i.of.over.Store(true)
 	return i.Instance.Close()
 }
 
-// faults injects the run's fault, and records when it is over.
+// faults injects the run's fault, and records its end.
 type faults struct{ *afterwards }
 
 func (f faults) Detour(instance int) store.Through { return f.injector.Detour(instance) }
@@ -165,10 +165,10 @@ func (f faults) Prepare(ctx context.Context, fault workloads.Fault, where store.
 	return action, err
 }
 
-// Holding is part of engine.Observer.
+// Holding implements engine.Observer.
 func (*afterwards) Holding(int) {}
 
-// Releasing is part of engine.Observer.
+// Releasing implements engine.Observer.
 func (*afterwards) Releasing(int) {}
 
 // Acquired counts the acquisitions after the fault.
@@ -178,8 +178,8 @@ func (a *afterwards) Acquired(engine.Acquisition) {
 	}
 }
 
-// Serve returns the address of a server that lets answer handle each connection, and then closes it. It ends with the
-// test.
+// Serve returns the address of a server that calls answer for each connection and then closes it. The server ends with
+// the test.
 func Serve(t testing.TB, answer func(net.Conn)) (addr string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -193,7 +193,7 @@ func Serve(t testing.TB, answer func(net.Conn)) (addr string) {
 			if err != nil {
 				return
 			}
-			serving.Go(func() { // no connection waits for the answer to another
+			serving.Go(func() { // so that no connection waits for another
 				answer(conn)
 				_ = conn.Close()
 			})
@@ -203,17 +203,17 @@ func Serve(t testing.TB, answer func(net.Conn)) (addr string) {
 	return listener.Addr().String()
 }
 
-// Shared is a server that the tests of a package share as far as they can: it takes a second or two to start.
+// Shared is a server that the tests of a package share where possible, because its start takes a second or two.
 type Shared struct{ open func() (store.Server, error) }
 
-// Share returns a server of a store, which starts when it is first used.
+// Share returns a Shared server of a store, which starts on first use.
 func Share(kind store.Store) Shared {
 	return Shared{sync.OnceValues(func() (store.Server, error) {
 		return kind.Open(context.Background(), store.NewRunID(), store.Options{})
 	})}
 }
 
-// Main is a TestMain: it runs the tests, closes the server, and looks for goroutines that are left.
+// Main is a TestMain: it runs the tests, closes the server, and fails if goroutines are left.
 func (s Shared) Main(m *testing.M) {
 	poll.ManyAtATime()
 	code := m.Run()
@@ -238,7 +238,7 @@ func (s Shared) Get(t testing.TB) store.Server {
 	return server
 }
 
-// Open opens a store, and closes it with a context that has ended when the test ends.
+// Open opens a store. When the test ends, it closes the store with a context that has ended.
 func Open(t testing.TB, kind store.Store, o store.Options) store.Server {
 	t.Helper()
 	server, err := kind.Open(t.Context(), store.NewRunID(), o)

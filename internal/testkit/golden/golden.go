@@ -1,5 +1,4 @@
-// Package golden compares the output of tests with files that were checked before, and reads the
-// reports that tests begin with.
+// Package golden compares the output of tests with golden files, and reads the reports that tests use as input.
 package golden
 
 import (
@@ -16,8 +15,8 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// Compare fails the test if got differs from the file, whose name is relative to the test's
-// folder. With -update it writes the file first.
+// Compare fails the test if got differs from the contents of the file, whose name is relative to the test's folder.
+// With -update it writes the file first.
 func Compare(t *testing.T, file, got string) {
 	t.Helper()
 	if *update {
@@ -37,7 +36,7 @@ func Compare(t *testing.T, file, got string) {
 	}
 }
 
-// Section compares only the part of a file between two lines. It fails without those lines.
+// Section compares got with the part of a file between two lines. It fails if the file does not contain them.
 func Section(t *testing.T, file, begin, end, got string) {
 	t.Helper()
 	text, err := os.ReadFile(file)
@@ -52,7 +51,7 @@ func Section(t *testing.T, file, begin, end, got string) {
 	Compare(t, file, before+begin+got+end+after)
 }
 
-// Report reads a report.
+// Report reads the report in a file.
 func Report(t testing.TB, file string) *results.Report {
 	t.Helper()
 	document, err := os.Open(file)
@@ -67,7 +66,7 @@ func Report(t testing.TB, file string) *results.Report {
 	return r
 }
 
-// Reports reads all reports of a folder, by their names without .json.
+// Reports reads all reports in a folder, by file name without .json.
 func Reports(t testing.TB, dir string) map[string]*results.Report {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*.json"))

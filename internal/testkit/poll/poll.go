@@ -1,4 +1,4 @@
-// Package poll lets tests wait for a condition that becomes true after some time, on slow machines too.
+// Package poll lets tests wait until a condition becomes true, on slow machines too.
 package poll
 
 import (
@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// ManyAtATime lets parallel tests wait for servers at the same time, also on few cores. A
-// TestMain calls it first; -parallel overrides it.
+// ManyAtATime lets parallel tests wait for servers at the same time, even on few cores. A TestMain calls it first. The
+// flag -parallel overrides it.
 func ManyAtATime() {
 	if err := flag.Set("test.parallel", "6"); err != nil {
 		panic(err) // every test binary has this flag
 	}
 }
 
-// bound is far more than a busy machine needs.
+// bound is far longer than a busy machine needs.
 const bound = time.Minute
 
 // Until calls the condition at growing intervals until it is true. The test fails if this takes a minute.

@@ -1,6 +1,5 @@
-// Package virtual runs the engine in virtual time, for tests: only holds and the gaps
-// between arrivals take time, so that the expected result is known exactly. It needs no
-// Redis.
+// Package virtual runs the engine in virtual time, for tests. Only holds and the gaps between arrivals take time, so
+// the expected result is known exactly. It needs no Redis.
 package virtual
 
 import (
@@ -12,8 +11,8 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// Run runs the lock local with a workload of a hundred clients, which change adapts.
-// Call it in a bubble of testing/synctest. The observer may be nil.
+// Run runs the lock local with a workload of a hundred clients, after change has adapted it. Call it in a bubble of
+// testing/synctest. The observer may be nil.
 func Run(t *testing.T, observer engine.Observer, change func(*workloads.Spec)) *results.Run {
 	t.Helper()
 	v, err := baselines.Local().Variant(nil)
