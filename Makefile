@@ -1,24 +1,24 @@
-# Every target works in a fresh clone with Go and make. A recipe of more than a few lines is a script in scripts/, which
-# says at its top what it does and needs. The flags of lockbench itself are what make demo shows, or bin/lockbench --help.
+# Every target works in a fresh clone with Go and make. A longer recipe is a script in scripts/, whose first lines describe
+# what it does and needs. For the flags of lockbench itself, see make demo or bin/lockbench --help.
 
 GO ?= go
 export GO
 
 # Without cgo the program is static, as the released one is. The race detector needs cgo (scripts/race.sh).
 export CGO_ENABLED ?= 0
-# The race detector lets a program sleep for a second before it ends, and tests of the command start hundreds.
+# By default the race detector makes a program sleep for a second before it ends, and tests of the command start hundreds.
 export GORACE := atexit_sleep_ms=0
 # lockbench and its tests remove their containers themselves.
 export TESTCONTAINERS_RYUK_DISABLED := true
 
-# Tests start Redis as a process where a server is installed, and then compile no client but go-redis. Elsewhere they
-# start containers. make others runs what the tag leaves out.
+# If a server is installed, tests start Redis as a process and compile no client except go-redis. Otherwise they start
+# containers. make others runs the tests that the tag redisonly omits.
 SERVER := $(shell command -v redis-server || command -v valkey-server)
 TAGS   := $(if $(SERVER),-tags=redisonly,-tags=containers)
 export LOCKBENCH_TEST_TAGS := $(if $(SERVER),,-tags=containers)
 
 # go vet is part of make lint. Most tests wait more than they compute, so several packages run at once on two cores too.
-# The slow packages begin first, so that no core idles in the end.
+# The slow packages begin first, so that no core idles at the end.
 TEST   := $(GO) test -vet=off -timeout 20m
 CORES  := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1)
 AT_ONCE := $(shell test $(CORES) -gt 6 && echo $(CORES) || echo 6)

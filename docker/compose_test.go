@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// compose is the command as it is installed here: a plugin or a program of its own.
+// compose returns the Compose command of this machine, which is a plugin or a separate program.
 func compose(t *testing.T) []string {
 	t.Helper()
 	if exec.Command("docker", "compose", "version").Run() == nil {
@@ -20,8 +20,7 @@ func compose(t *testing.T) []string {
 	return nil
 }
 
-// Every compose file is understood, takes another image, and is on the loopback
-// interface alone.
+// Every compose file is valid, accepts another image, and listens only on the loopback interface.
 func TestComposeFiles(t *testing.T) {
 	command := compose(t)
 	files, err := filepath.Glob("compose*.yaml")
@@ -40,7 +39,7 @@ func TestComposeFiles(t *testing.T) {
 			t.Errorf("%s keeps to its own image: %s", file, config)
 		}
 		servers := strings.Count(config, "redis-server")
-		// What is on the host's network binds to it; else a port is published there.
+		// A server on the host's network binds to 127.0.0.1; any other publishes its port there.
 		if bound := strings.Count(config, "127.0.0.1"); servers == 0 || bound < servers {
 			t.Errorf("%s: %d servers, %d of them on the loopback interface: %s", file, servers, bound, config)
 		}

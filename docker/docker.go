@@ -1,15 +1,13 @@
 //go:build !redisonly
 
-// Package docker has lockbench start servers in containers, by testcontainers. Who measures
-// on servers of his own, or on processes that lockbench starts, does without it and
-// compiles no client for containers:
+// Package docker lets lockbench start servers in containers, with testcontainers. A program that measures only existing
+// servers, or processes that lockbench starts, does not import it, and so does not compile a client for containers:
 //
 //	import _ "github.com/lockbench/lockbench/docker"
 package docker
 
 import "github.com/lockbench/lockbench/internal/launch/containers"
 
-// Quiet keeps testcontainers' logger off the terminal, and its reaper from being started:
-// lockbench sweeps by itself. Both are settings of the whole process, for a command or a
-// test to make before it opens anything.
+// Quiet turns testcontainers' logger off and prevents the start of its reaper, because lockbench removes its containers
+// itself. Both are settings of the whole process, so only a command or a test calls Quiet, before it opens anything.
 func Quiet() { containers.Quiet() }

@@ -1,19 +1,19 @@
 #!/usr/bin/env bash
-# Gets a server of the Redis protocol that this Debian does not have, such as Valkey, out
-# of the packages of a newer one: extracted into a folder, not installed, and started
-# through the loader and the libraries that it came with.
+# Gets a server with the Redis protocol that this Debian release does not have, such as Valkey, from the packages of a
+# newer release. It extracts the packages into a folder and does not install them. The server runs with the loader and
+# the libraries of those packages.
 #
 #     docker/other-server.sh valkey-server trixie DIR    # prints the program to start
 #
-# Needs apt-get, the keys of Debian's archive, and 13 MB from it. LOCKBENCH_REDIS_SERVER=PROGRAM
-# then has lockbench and its tests start that.
+# Needs apt-get, the keys of Debian's archive, and a download of 13 MB. With LOCKBENCH_REDIS_SERVER=PROGRAM, lockbench and
+# its tests start the program.
 set -euo pipefail
 [ $# -eq 3 ] || { echo "usage: $0 valkey-server|redis-server|redict SUITE DIR" >&2; exit 2; }
 package=$1 suite=$2
 umask 022
 (umask 077 && mkdir -p "$3") && dir=$(cd "$3" && pwd -P)
-# What lies there is started, so another user must not have put it there, and cannot change it. Of what apt leaves behind
-# where it fails, nothing is started.
+# Programs in the folder are started, so no other user may own or change a file there. The exception is the folder of apt,
+# in which a failure leaves files, because nothing in it is started.
 strange=$(find "$dir" -path "$dir/apt" -prune -o \( ! -uid "$(id -u)" -o ! -type l -perm /022 \) -print | head -n 1)
 [ -z "$strange" ] || { echo "$0: $strange must belong to you, and only you may write to it" >&2; exit 1; }
 program=$dir/bin/$package
@@ -27,12 +27,12 @@ command -v apt-get >/dev/null && command -v dpkg-deb >/dev/null && [ -r "$keys" 
 mirror=$(cat /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null | grep -v '^ *#' | grep -o 'https\?://[^ ]*/debian/\?\( \|$\)' | tr -d ' ' | head -n 1 || true)
 [ -n "$mirror" ] || { echo "$0: apt knows no mirror of Debian" >&2; exit 1; }
 
-# A state of apt's own: nothing is known of it outside of the folder.
+# Give apt a separate state, so that nothing outside the folder changes.
 apt=$dir/apt
 mkdir -p "$apt/lists/partial" "$apt/archives/partial"
 : >"$apt/status"
 echo "deb [signed-by=$keys] $mirror $suite main" >"$apt/sources.list"
-# Experimental has only the packages that differ from those of sid.
+# The suite experimental has only packages that differ from those of sid, so add sid for their dependencies.
 [ "$suite" != experimental ] || echo "deb [signed-by=$keys] $mirror sid main" >>"$apt/sources.list"
 cat >"$apt/apt.conf" <<CONF
 Dir::State "$apt";
@@ -55,7 +55,7 @@ libraries=$(find "$dir/root" -name '*.so.*' -printf '%h\n' | sort -u | paste -sd
 binary=$(find "$dir/root" -path "*/bin/$package" -o -path "*/bin/$package-server" | sort -r | head -n 1 || true)
 [ -n "$loader" ] && [ -n "$binary" ] || { echo "$0: the packages hold no $package" >&2; exit 1; }
 mkdir -p "$dir/bin"
-link=$dir/root/$package # a server asks its name what it is
+link=$dir/root/$package # a server derives its role from its name
 ln -sf "$(readlink -f "$binary")" "$link"
 printf '#!/bin/sh\nexec "%s" --library-path "%s" "%s" "$@"\n' "$loader" "$libraries" "$link" >"$program"
 chmod +x "$program"

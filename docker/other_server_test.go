@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// TestNoServerOfOthersIsStarted: what another user may have put into the folder of a server, or could change there, is
-// not started.
+// A file that another user may have put into a server's folder, or could change there, is not started.
 func TestNoServerOfOthersIsStarted(t *testing.T) {
 	const other = 65534
 	for name, plant := range map[string]func(folder, program string) error{

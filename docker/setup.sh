@@ -1,18 +1,16 @@
 #!/bin/sh
-# Makes a Redis available to lockbench: an image for Docker, pulled or built of this
-# machine's redis-server, else a redis-server on PATH; "setup.sh stores" the other stores,
-# out of Debian's packages. It is quick when
-# there is nothing to do, may be run again at any time, and starts nothing: lockbench
-# starts servers itself, on free ports.
+# Makes a Redis available to lockbench: an image for Docker, which it pulls or builds from this machine's redis-server, or
+# else a redis-server on PATH. "setup.sh stores" installs the other stores from Debian's packages. The script is quick if
+# there is nothing to do, can be run again at any time, and starts no servers: lockbench starts them itself, on free ports.
 set -eu
 
 image=${LOCKBENCH_REDIS_IMAGE:-redis:8}
-offline=lockbench-redis:offline # lockbench takes it where redis:8 cannot be pulled
+offline=lockbench-redis:offline # lockbench uses it if redis:8 cannot be pulled
 
 say() { printf 'setup: %s\n' "$*" >&2; }
 have() { command -v "$1" >/dev/null 2>&1; }
 
-# within SECONDS COMMAND...: not every system can bound a command's time.
+# within SECONDS COMMAND... limits the time of a command on systems that have timeout.
 within() {
 	seconds=$1
 	shift
@@ -25,10 +23,10 @@ image_present() { docker image inspect "$image" >/dev/null 2>&1; }
 # program NAME prints the path of Redis's server or cli, or of Valkey's.
 program() { command -v "redis-$1" || command -v "valkey-$1"; }
 
-# libraries PROGRAM prints what it loads, with the loader; nothing if it is static.
+# libraries PROGRAM prints the libraries that a program loads, with the loader; nothing for a static program.
 libraries() { ldd "$1" 2>/dev/null | sed -n 's/.*[[:space:]]\(\/[^ ]*\) (0x.*/\1/p'; }
 
-# build_offline builds the offline image unless it is there and of the same files.
+# build_offline builds the offline image, unless it exists and contains the same files.
 build_offline() {
 	have ldd && server=$(program server) || return 1
 	cli=$(program cli) || cli=
@@ -36,7 +34,7 @@ build_offline() {
 	# shellcheck disable=SC2086 # they are several
 	parts=$(cat $files | cksum)
 	if [ "$(docker image inspect -f '{{.Config.Labels.parts}}' "$offline" 2>/dev/null)" = "$parts" ]; then return 0; fi
-	say "building $offline of $server"
+	say "building $offline from $server"
 	context=$(mktemp -d)
 	mkdir -p "$context/root/usr/bin"
 	for file in $files; do
@@ -64,8 +62,8 @@ can_be_root() {
 }
 
 # The package would start a Redis on port 6379 and enable it for every boot.
-# policy-rc.d is Debian's way to forbid the first; what an administrator has put
-# there is left alone.
+# policy-rc.d is Debian's way to prevent the start. A file that an administrator has put
+# there is not changed.
 policy=${POLICY_RC_D:-/usr/sbin/policy-rc.d}
 
 # apt_install PACKAGE...
@@ -88,7 +86,7 @@ apt_install() {
 		trap - EXIT INT TERM
 	fi
 	if [ "$status" -eq 0 ] && have systemctl; then
-		for package in "$@"; do # a service is called as its package, but for etcd-server
+		for package in "$@"; do # a service has the name of its package, except for etcd-server
 			as_root systemctl disable "$package" >/dev/null 2>&1 ||
 				as_root systemctl disable "${package%-server}" >/dev/null 2>&1 || true
 		done
@@ -101,10 +99,10 @@ postgres=${POSTGRES_BIN:-/usr/lib/postgresql/*/bin}
 zookeeper=${ZOOKEEPER_JAR:-/usr/share/java/zookeeper.jar}
 pgbouncer=${PGBOUNCER:-/usr/sbin/pgbouncer} # for the tests of the lock on PostgreSQL
 
-# there says whether one of these files is.
+# there reports whether one of these files exists.
 there() { for file in "$@"; do [ -e "$file" ] && return 0; done; return 1; }
 
-# stores installs what is missing of them.
+# stores installs the missing stores.
 stores() {
 	missing=
 	have etcd || missing="$missing etcd-server"
@@ -123,7 +121,7 @@ stores() {
 	return 1
 }
 
-if [ "${1:-}" = engine ]; then # says by its exit code whether servers can be started in containers
+if [ "${1:-}" = engine ]; then # the exit code reports whether containers can be started
 	docker_works
 	exit
 fi
@@ -150,14 +148,14 @@ if ! docker_works; then
 	if install_redis; then exit 0; fi
 else
 	if image_present; then exit 0; fi
-	# An offline image means that a pull failed, so lockbench takes it as long as it is there.
+	# An offline image means that a pull failed earlier, so lockbench uses it as long as it exists.
 	if ! docker image inspect "$offline" >/dev/null 2>&1; then
 		say "pulling $image"
 		if within 300 docker pull -q "$image" >&2; then exit 0; fi
 		say "it cannot be pulled; falling back to redis-server"
 	fi
 	if install_redis; then
-		build_offline || say "no image can be built of it, so lockbench starts it as a process"
+		build_offline || say "no image can be built from redis-server, so lockbench starts it as a process"
 		exit 0
 	fi
 fi

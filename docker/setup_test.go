@@ -1,4 +1,4 @@
-// Package docker_test tries setup.sh on machines of all kinds, made of stubs.
+// Package docker_test runs setup.sh on machines of all kinds, which it simulates with stubs.
 package docker_test
 
 import (
@@ -9,8 +9,7 @@ import (
 	"testing"
 )
 
-// machine is a PATH with nothing on it but a shell's bare necessities and stubs
-// that note how they were called.
+// machine is a PATH with only the basic commands of a shell and stubs that record their calls.
 type machine struct {
 	t    *testing.T
 	path string
@@ -29,9 +28,8 @@ func newMachine(t *testing.T, stubs map[string]string) machine {
 			t.Fatal(err)
 		}
 	}
-	// Not root, with a sudo that runs what it is given. Nothing of this machine is
-	// touched: what a stub installs it puts among the stubs, and only if services
-	// are forbidden to start.
+	// The user is not root, and sudo runs its arguments. Stubs change nothing on this machine: they install programs as
+	// further stubs, and only if policy-rc.d forbids the start of services.
 	m.stub("id", "echo 1000")
 	for name, body := range stubs {
 		m.stub(name, body)
@@ -49,7 +47,7 @@ func (m machine) stub(name, body string) {
 
 func (m machine) policy() string { return filepath.Join(m.path, "policy-rc.d") }
 
-// run returns what was called, what was said, and whether it succeeded.
+// run runs setup.sh. It returns the calls of stubs, the output, and whether it succeeded.
 func (m machine) run(args ...string) (calls, said string, ok bool) {
 	m.t.Helper()
 	file := filepath.Join(m.t.TempDir(), "calls")
@@ -71,7 +69,7 @@ const (
 	works = "exit 0"
 	fails = "exit 1"
 	sudo  = `[ "$1" = -n ] && shift; "$@"`
-	// noRegistry is a Docker that builds images and cannot pull any.
+	// noRegistry is a Docker that can build images but cannot pull any.
 	noRegistry = `case "$*" in
 		"image inspect"*lockbench-redis:offline) cat "$STUBS/built" 2>/dev/null; exit ;;
 		"image inspect"*|pull*) exit 1 ;;
@@ -93,8 +91,8 @@ func TestSetup(t *testing.T) {
 	for name, test := range map[string]struct {
 		stubs  map[string]string
 		ok     bool
-		called string // a call that must have been made
-		never  string // one that must not
+		called string // a call that must occur
+		never  string // a call that must not occur
 	}{
 		"the image is there": {
 			stubs: map[string]string{"docker": works}, ok: true,
@@ -171,7 +169,7 @@ func TestSetup(t *testing.T) {
 	}
 }
 
-// make demo compiles the client for containers only where an engine works.
+// setup.sh engine reports whether a container engine works.
 func TestSetupSaysWhetherAnEngineWorks(t *testing.T) {
 	for docker, want := range map[string]bool{works: true, fails: false} {
 		if calls, said, ok := newMachine(t, map[string]string{"docker": docker}).run("engine"); ok != want {
@@ -180,7 +178,7 @@ func TestSetupSaysWhetherAnEngineWorks(t *testing.T) {
 	}
 }
 
-// What is missing of the other stores is installed, and nothing else.
+// setup.sh stores installs exactly the missing stores.
 func TestSetupOfStores(t *testing.T) {
 	for name, test := range map[string]struct {
 		stubs  map[string]string
@@ -249,7 +247,7 @@ func TestSetupOfStores(t *testing.T) {
 	}
 }
 
-// offline is a machine with Docker, without a registry, and with a redis-server.
+// offline returns the stubs of a machine that has Docker and a redis-server but no access to a registry.
 func offline(docker string) map[string]string {
 	return map[string]string{
 		"docker": docker, "ldd": ldd, "apt-get": fails,
@@ -257,7 +255,7 @@ func offline(docker string) map[string]string {
 	}
 }
 
-// The image is built once, and again when the server is another.
+// The image is built once, and again if the server has changed.
 func TestOfflineImage(t *testing.T) {
 	m := newMachine(t, offline(noRegistry))
 	build := func() bool {

@@ -1,4 +1,4 @@
-// Package drivers has the drivers of locks in other languages as files, for lockbench drivers install.
+// Package drivers embeds the drivers of locks in other languages, which lockbench drivers install writes to disk.
 package drivers
 
 import (
@@ -20,24 +20,24 @@ import (
 //go:embed redisson/driver redisson/pom.xml redisson/dependencies.sha256 redisson/src
 var files embed.FS
 
-// of are the drivers by the language of their libraries.
+// of maps each language to its drivers.
 var of = map[string][]string{
 	"python": {"aioredlock", "python-redis-lock", "redis-py", "redis-py-asyncio"},
 	"node":   {"redis-semaphore", "redlock"},
 	"java":   {"redisson", "shedlock"},
 }
 
-// Script is the file that bash runs in the directory, with languages as its arguments, to get their libraries. It is not
-// executable, because every executable file there is a driver.
+// Script is the file that bash runs in the directory of the drivers to install their libraries, with languages as its
+// arguments. It is not executable, because every executable file in that directory is a driver.
 const Script = "install.sh"
 
-// Languages returns those whose drivers can be installed.
+// Languages returns the languages whose drivers can be installed.
 func Languages() []string { return slices.Sorted(maps.Keys(of)) }
 
 // Of returns the names of a language's drivers.
 func Of(language string) []string { return of[language] }
 
-// Write writes all drivers below a directory, in place of older ones. Only this user may then change them.
+// Write writes all drivers below a directory and replaces older ones. Only this user can change the files.
 func Write(directory string) error {
 	return fs.WalkDir(files, ".", func(name string, entry fs.DirEntry, err error) error {
 		to := filepath.Join(directory, filepath.FromSlash(name))
@@ -55,7 +55,7 @@ func Write(directory string) error {
 	})
 }
 
-// write writes one file. A driver that runs keeps the old one.
+// write writes one file. A driver that is running keeps its old file.
 func write(name, to string) error {
 	content, err := files.ReadFile(name)
 	if err != nil {

@@ -1,14 +1,14 @@
 #!/bin/bash
-# Installs what the drivers of a language need, in this directory: install.sh python|node|java ... lockbench drivers install
-# runs it in the user's data directory, and make drivers in the repository.
+# Installs the libraries that the drivers of some languages need into this directory: install.sh python|node|java ...
+# lockbench drivers install runs it in the user's data directory, and make drivers in the repository.
 #
-# What pip and npm install must have the hashes that are kept here, and is not built, because a build would install more.
-# Maven compares each file with its repository's checksum (-C), and the files that the driver runs with are then compared
-# with those kept here. A language that cannot be installed loses its drivers and nothing else; the exit status is then 1.
+# Packages from pip and npm must have the hashes stored here, and are not built, because a build would install more. Maven
+# compares each file with the checksum in its repository (-C). The script then compares the files that the driver loads with
+# the checksums stored here. If a language cannot be installed, only its drivers are missing, and the exit status is 1.
 set -u
 cd "$(dirname "$0")" || exit 1
 
-need() { command -v "$1" >/dev/null || { echo "drivers: no $1, so no drivers in $2" >&2; return 1; }; }
+need() { command -v "$1" >/dev/null || { echo "drivers: $1 is not installed, so the drivers in $2 are missing" >&2; return 1; }; }
 
 python() {
 	need pip Python && pip install -q --root-user-action ignore --upgrade --target python/site \
@@ -24,7 +24,7 @@ java() {
 		rm -r redisson/target/dependency
 		return 1
 	fi
-	# The first start writes the archive of classes that makes later starts fast.
+	# The first start writes the class archive that makes later starts fast.
 	echo '{"id":1,"do":"open","redis":["redis://127.0.0.1:1"],"prefix":"","ttl_ms":1000}' |
 		redisson/driver archive >/dev/null 2>&1
 	return 0
@@ -33,7 +33,7 @@ java() {
 status=0
 for language in "$@"; do
 	case $language in
-	python | node | java) "$language" || { echo "drivers: those in $language may be missing" >&2; status=1; } ;;
+	python | node | java) "$language" || { echo "drivers: some drivers in $language may be missing" >&2; status=1; } ;;
 	*) echo "drivers: unknown language $language" >&2; status=1 ;;
 	esac
 done

@@ -1,8 +1,8 @@
 #!/bin/sh
 # make demo: builds lockbench and runs the main job, six strategies with 500 clients.
 #
-# Where redis-server is installed, the tag redisonly leaves out the clients of etcd, PostgreSQL, ZooKeeper and containers,
-# which are more than half of the build. A whole bin/lockbench stays whole.
+# If redis-server is installed, it builds with the tag redisonly, without the clients of etcd, PostgreSQL, ZooKeeper and
+# containers, which are more than half of the build. If bin/lockbench already is a full build, it stays one.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -18,5 +18,5 @@ bin/lockbench --strategy spin,pubsub,blpop,redsync,handoff,cohort --clients 500 
 bin/lockbench report demo.json -o demo.html
 { set +x; } 2>/dev/null
 if [ -n "$tags" ]; then
-	echo "make demo: bin/lockbench knows Redis alone: make build adds etcd, PostgreSQL, ZooKeeper and containers" >&2
+	echo "make demo: bin/lockbench supports only Redis: make build adds etcd, PostgreSQL, ZooKeeper and containers" >&2
 fi

@@ -1,6 +1,6 @@
 #!/bin/sh
-# make deploy: the manifests for Kubernetes against the types of its API, and three generators in a Docker Swarm. The Swarm
-# is made and left by deploy/swarm/run.sh, so an engine that is part of a Swarm already is left alone.
+# make deploy: checks the manifests for Kubernetes against the types of its API, and runs three generators in a Docker Swarm.
+# deploy/swarm/run.sh creates and leaves the Swarm, so on an engine that already belongs to a Swarm it does not run.
 set -eu
 cd "$(dirname "$0")/.."
 (cd deploy/kubernetes && "${GO:-go}" test -vet=off .)

@@ -1,5 +1,5 @@
 #!/bin/bash
-# make languages: docs/evidence/LANGUAGES.md, from a run of every driver at 1, 10 and 100 clients and lockbench check on each lock.
+# make languages: writes docs/evidence/LANGUAGES.md from a run of every driver at 1, 10 and 100 clients and a check of each lock.
 # Needs bin/lockbench and make drivers.
 set -eu
 cd "$(dirname "$0")/.."

@@ -1,6 +1,6 @@
 #!/bin/bash
-# make observed: docs/evidence/OBSERVED.md, what lockbench observe sees of each lock compared with the lock's own run.
-# Needs bin/lockbench and make drivers. Each run has a Redis of its own, which observe starts.
+# make observed: writes docs/evidence/OBSERVED.md, which compares what lockbench observe reports of each lock with the lock's run.
+# Needs bin/lockbench and make drivers. Each run has a separate Redis, which observe starts.
 set -u
 cd "$(dirname "$0")/.."
 locks=(spin setnx-expire redsync redislock redisson-spin pubsub fair fenced blpop handoff
@@ -17,8 +17,8 @@ rm -rf bin/observed && mkdir -p bin/observed
 for mode in $(printf '%s\n' "${!modes[@]}" | sort); do
 	for lock in "${locks[@]}"; do
 		case $mode-$lock in
-		2-open-exec:* | [45]-*-exec:*) continue ;; # a driver has no open loop and no crashes, and holds within its TTL
-		1-closed-handoff) instances=8 ;; # within a process it asks no Redis
+		2-open-exec:* | [45]-*-exec:*) continue ;; # drivers support neither an open loop nor crashes, and release within the TTL
+		1-closed-handoff) instances=8 ;; # within one process, handoff sends Redis no commands
 		*) instances=2 ;;
 		esac
 		file=bin/observed/$mode-${lock//[: ]/_}

@@ -1,8 +1,8 @@
 #!/bin/sh
-# make others: the tests that make test leaves out. OTHERS is the pattern of the packages that it leaves out.
+# make others: the tests that make test omits. OTHERS is the pattern of the packages that make test omits.
 #
-# These are the locks on other stores, other libraries' locks in all variants, the tests that the tag redisonly leaves out,
-# Prometheus, the drivers of other languages (after make drivers), and the pages in a browser where there is one.
+# These are the locks on other stores, other libraries' locks in all variants, the tests that the tag redisonly omits,
+# Prometheus, the drivers of other languages (after make drivers), and, if there is a browser, the HTML pages.
 set -eux
 cd "$(dirname "$0")/.."
 go=${GO:-go}
@@ -23,5 +23,5 @@ test="$go test -vet=off $LOCKBENCH_TEST_TAGS -timeout 20m"
 if command -v npm >/dev/null && scripts/browser.sh found >/dev/null; then
 	scripts/browser.sh
 else
-	echo "make others: no Chromium or no npm, so no browser showed the HTML report: make browser" >&2
+	echo "make others: the HTML report was not tested in a browser: install Chromium and npm, then run make browser" >&2
 fi

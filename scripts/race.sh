@@ -1,12 +1,12 @@
 #!/bin/sh
 # make race: the tests of locks in all variants, and of the engine, under the race detector, which needs a C compiler.
 #
-# Raced are the locks and the packages that run and measure them. Not raced: locks whose work another program does, the
-# model, and strategies/goredis, because go-redis 9.23 writes what it reads while a client that routes by latency pings.
+# It covers the locks and the packages that run and measure them. It omits locks whose work another program does, the
+# model, and strategies/goredis, because go-redis 9.23 has a data race when a client that routes by latency pings.
 set -eu
 cd "$(dirname "$0")/.."
 go=${GO:-go}
-command -v "$("$go" env CC)" >/dev/null || { echo "make race: no C compiler, so no race detector: install gcc" >&2; exit 1; }
+command -v "$("$go" env CC)" >/dev/null || { echo "make race: the race detector needs a C compiler: install gcc" >&2; exit 1; }
 
 locks=$("$go" list ./strategies/... |
 	grep -vE '/strategies/(all|goredis|locktest|peers|etcd|postgres|zookeeper|handoff/model)(/|$)')

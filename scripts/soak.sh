@@ -1,7 +1,7 @@
 #!/bin/bash
-# make soak: the tests that take hours and guard rare faults.
+# make soak: the tests that take hours, to detect rare faults.
 #
-#   CHAOS=5m   how long our own locks run with random faults
+#   CHAOS=5m   how long lockbench's locks run with random faults
 #   EACH=30s   how long each strategy runs with 10,000 clients
 #   LOOKS=100  how often each planted broken lock is checked, for docs/evidence/DETECTION.md
 set -eux
@@ -12,7 +12,7 @@ if command -v "$("$go" env CC)" >/dev/null; then race=-race; fi
 raced() { CGO_ENABLED=${race:+1} "$go" test $race $LOCKBENCH_TEST_TAGS "$@"; }
 plain() { "$go" test $LOCKBENCH_TEST_TAGS "$@"; }
 
-LOCKBENCH_CHAOS=${CHAOS:-5m} raced -run Chaos -v -timeout "${CHAOS:-5m}30m" ./strategies/handoff # 30 minutes more
+LOCKBENCH_CHAOS=${CHAOS:-5m} raced -run Chaos -v -timeout "${CHAOS:-5m}30m" ./strategies/handoff # 30 minutes in addition
 LOCKBENCH_MODEL=1 plain -v -timeout 60m ./strategies/handoff/model ./results/compare
 LOCKBENCH_MODEL=1 plain -v -timeout 60m -run 'IndependentWaits|Khinchines' ./internal/engine
 raced -p 2 -timeout 60m $("$go" list ./... | grep -v '/handoff/model$')

@@ -1,7 +1,7 @@
 #!/bin/bash
-# make valkey: part of the tests on Valkey 9, else on Valkey 8, from the packages of a newer Debian (docker/other-server.sh):
-# clusters, costs, the rights of every strategy, and tokens. The release by DELEX then runs on Redis 8.4 or later from
-# Debian's experimental packages. VALKEY is the folder that keeps the servers.
+# make valkey: some tests on Valkey 9, or else on Valkey 8, from the packages of a newer Debian (docker/other-server.sh):
+# clusters, costs, the rights of every strategy, and tokens. It then tests the release by DELEX on Redis 8.4 or later from
+# Debian's experimental packages. VALKEY is the folder in which the servers are kept.
 set -eu
 cd "$(dirname "$0")/.."
 go=${GO:-go}
@@ -15,7 +15,7 @@ run() {
 	local server=$1 tests=$2
 	shift 2
 	echo "on $server"
-	# shellcheck disable=SC2086 # no race detector is no argument
+	# shellcheck disable=SC2086 # an empty $race must give no argument
 	CGO_ENABLED=${race:+1} LOCKBENCH_REDIS_SERVER=$server LOCKBENCH_CONFORM=variants \
 		"$go" test $race -vet=off $LOCKBENCH_TEST_TAGS -count=1 -run "$tests" "$@"
 }
@@ -26,7 +26,7 @@ for suite in forky trixie; do
 	server=
 done
 if [ -z "$server" ]; then
-	echo "make valkey: no Valkey is available here, so nothing was tested on it" >&2
+	echo "make valkey: no Valkey could be installed, so its tests did not run" >&2
 else
 	run "$server" "$tests" ./internal/store/redis/servers ./strategies/all ./strategies/polled ./strategies/internal \
 		./strategies/handoff
@@ -34,5 +34,5 @@ fi
 if server=$(docker/other-server.sh redis-server experimental "$kept/redis"); then
 	run "$server" '^TestReleaseByCommand' ./strategies/polled
 else
-	echo "make valkey: no Redis with DELEX is available here, so nothing was tested on it" >&2
+	echo "make valkey: no Redis with DELEX could be installed, so its tests did not run" >&2
 fi

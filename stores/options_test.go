@@ -9,7 +9,7 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// Options that are wrong are named, with their flag and without a password.
+// The error of wrong options names each flag, without a password.
 func TestValidate(t *testing.T) {
 	t.Setenv("LOCKBENCH_ZK_AUTH", "")
 	for name, options := range map[string][]store.Options{
@@ -85,7 +85,7 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// A fault that a store cannot have, or not with so many members, is named with its reason.
+// The error names a fault that a store, or this many members, cannot have, with the reason.
 func TestImpossibleFaults(t *testing.T) {
 	for _, test := range []struct{ name, topology, address, fault, why string }{
 		{"etcd", "", "", "kill:data=lose", ""},
@@ -131,7 +131,7 @@ func TestImpossibleFaults(t *testing.T) {
 	}
 }
 
-// Only the locks of a store run there, and those in the process.
+// Only the locks of a store and in-process locks run on it.
 func TestUnfit(t *testing.T) {
 	for _, name := range []string{"etcd", "postgres", "zookeeper"} {
 		layout := lookup(t, name).Layout(store.Options{})

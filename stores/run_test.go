@@ -15,20 +15,20 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// A run counts what its servers did, whatever happens to them nobody is let in beside another, and locks are
-// granted again after it. An ensemble goes on without a member, its leader too.
+// A run counts the commands of its servers. Under each fault mutual exclusion holds, and after it locks are granted
+// again. An ensemble continues without one member, even without its leader.
 func TestRuns(t *testing.T) {
 	for _, test := range []struct {
-		topology string // also what the server is
+		topology string // the topology to start, which the description must show
 		lock     strategies.Strategy
 		option   string // NAME=VALUE; "" for the defaults
 		fence    workloads.Fence
 		ttl      time.Duration
 		trips    float64 // round trips per acquisition, at least
-		command  string  // that an acquisition needs, if the server counts it
+		command  string  // a command that an acquisition needs, if the server counts it
 		often    int64
 		faults   []string
-		more     []string // in a thorough test
+		more     []string // more faults, for a thorough test
 	}{
 		{
 			topology: "etcd:1", lock: etcd.Strategy(), option: "next", fence: workloads.FenceAll, ttl: 2 * time.Second,

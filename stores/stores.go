@@ -1,5 +1,5 @@
-// Package stores has lockbench lock in other stores than Redis: etcd, PostgreSQL,
-// ZooKeeper. Who locks in Redis alone does without it and compiles none of their clients:
+// Package stores adds the stores other than Redis to lockbench: etcd, PostgreSQL and ZooKeeper. A program that locks
+// only in Redis does not import it, and so does not compile their clients:
 //
 //	import _ "github.com/lockbench/lockbench/stores"
 package stores

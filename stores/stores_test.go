@@ -13,7 +13,7 @@ import (
 	_ "github.com/lockbench/lockbench/stores"
 )
 
-// lookup is a store by its name.
+// lookup returns the store with this name.
 func lookup(t *testing.T, name string) store.Store {
 	t.Helper()
 	kind, err := store.Lookup(name)
@@ -23,7 +23,7 @@ func lookup(t *testing.T, name string) store.Store {
 	return kind
 }
 
-// refused opens what cannot be opened, and says why not. It must not take for ever.
+// refused tries to open an unusable address, within a time limit, and returns the error.
 func refused(t *testing.T, name, address string) error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), drive.Bound)
@@ -40,13 +40,13 @@ func refused(t *testing.T, name, address string) error {
 	return err
 }
 
-// addressOf is a URL of a store's.
+// addressOf returns a URL with the scheme of this store.
 func addressOf(t *testing.T, name, at string) string {
 	t.Helper()
 	return lookup(t, name).Schemes()[0] + "://" + at
 }
 
-// At the address of one store there is the server of another: the error says so or doubts it, with the address.
+// If the server at an address belongs to another store, the error reports or suspects this and contains the address.
 func TestAServerOfAnotherStore(t *testing.T) {
 	servers := map[string]string{}
 	for _, name := range store.Names() {
@@ -72,13 +72,13 @@ func TestAServerOfAnotherStore(t *testing.T) {
 	}
 }
 
-// Who accepts connections and says nothing cannot be reached.
+// A server that accepts connections but sends nothing counts as unreachable.
 func TestSilence(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = listener.Close() }) // nobody accepts: the system does
+	t.Cleanup(func() { _ = listener.Close() }) // the kernel accepts the connections
 	for _, name := range store.Names() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

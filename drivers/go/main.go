@@ -1,5 +1,5 @@
-// Command go is a driver for every strategy of lockbench: -s "exec:go pubsub". It shows what a driver costs. Without a
-// name it drives noop, which does nothing.
+// Command go is a driver for every strategy of lockbench: -s "exec:go pubsub". A comparison with the strategy itself
+// shows the cost of a driver. Without a name it drives noop, which does nothing.
 package main
 
 import (
