@@ -20,7 +20,7 @@ const slotCount = 16384
 // BusDistance is the distance from a cluster node's port to its bus port.
 const BusDistance = 10000
 
-// ClusterSettings returns the settings of a cluster's node.
+// ClusterSettings returns the settings of a node of a cluster.
 func ClusterSettings() []string {
 	return []string{"--cluster-enabled", "yes", "--cluster-config-file", "nodes.conf", "--cluster-node-timeout", "1000"}
 }
@@ -68,8 +68,8 @@ func Join(ctx context.Context, nodes []Member) error {
 	return nil
 }
 
-// Sees returns an error unless the node sees a whole cluster of so many primaries. It wraps the error of a server that
-// refuses CLUSTER INFO.
+// Sees returns an error unless the node sees a complete cluster of this many primaries. If the server refuses CLUSTER
+// INFO, it wraps that error.
 func (m Member) Sees(ctx context.Context, primaries int) error {
 	text, err := m.Client.ClusterInfo(ctx).Result()
 	if err != nil {
@@ -85,8 +85,8 @@ func (m Member) Sees(ctx context.Context, primaries int) error {
 	return nil
 }
 
-// StartCluster starts a cluster of so many primaries, and returns when every node sees the whole cluster. The caller
-// closes the nodes.
+// StartCluster starts a cluster of this many primaries, and returns when every node sees the complete cluster. The
+// caller closes the nodes.
 func StartCluster(ctx context.Context, options Options, primaries int) (all []*Own, err error) {
 	fleet := options.Fleet(ClusterSettings()...)
 	fleet.Members, fleet.Linked, fleet.Ports = primaries, true, ClusterPorts

@@ -17,11 +17,11 @@ import (
 type Own struct {
 	launch.Started
 	Password string
-	Rejoin   func(context.Context) error // after a restart; nil if there is nothing to join
+	Rejoin   func(context.Context) error // called after a restart; nil if there is nothing to rejoin
 }
 
-// Save writes its data to disk for RestartWithData. A server that is already writing a snapshot, such as
-// a primary for a new replica, refuses: then Save repeats the command.
+// Save writes the server's data to disk for RestartWithData. A server that is already writing a snapshot, for example
+// for a new replica, refuses; Save then repeats the command.
 func (o *Own) Save(ctx context.Context) error {
 	return Control(o.Addr(), o.Password, func(client *redis.Client) error {
 		for {
@@ -40,11 +40,11 @@ func (o *Own) Save(ctx context.Context) error {
 	})
 }
 
-// Restart kills it if it runs, and starts it empty on the same port. A node of a cluster keeps
-// its slots, a replica its primary.
+// Restart kills the server if it runs, and starts it empty on the same port. A node of a cluster keeps its slots, and a
+// replica its primary.
 func (o *Own) Restart(ctx context.Context) error { return o.back(ctx, o.Anew(ctx)) }
 
-// RestartWithData is Restart with the data last saved, without keys whose TTL has passed in the meantime.
+// RestartWithData is Restart with the data that was last saved, except keys whose TTL has expired since.
 func (o *Own) RestartWithData(ctx context.Context) error {
 	if err := o.Kill(ctx); err != nil {
 		return err
@@ -59,7 +59,7 @@ func (o *Own) back(ctx context.Context, err error) error {
 	return o.Rejoin(ctx)
 }
 
-// Control sends commands to a server of our own over a new connection: a pool that could not reach
+// Control sends commands to a server that lockbench started, over a new connection, because a pool that could not reach
 // the server may not dial again for up to a second.
 func Control(addr, password string, do func(*redis.Client) error) error {
 	client := redis.NewClient(clientOptions(addr, password))
@@ -67,7 +67,7 @@ func Control(addr, password string, do func(*redis.Client) error) error {
 	return do(client)
 }
 
-// clientOptions are those of a client that sends commands to a server of our own.
+// clientOptions returns the options of the client in Control.
 func clientOptions(addr, password string) *redis.Options {
 	return &redis.Options{
 		Addr: addr, Password: password, MaxRetries: -1, DialerRetries: 1, PoolSize: 2, ContextTimeoutEnabled: true,

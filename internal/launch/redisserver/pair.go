@@ -13,31 +13,31 @@ import (
 	"github.com/lockbench/lockbench/internal/replies"
 )
 
-// Pair is a server that gets a replica and changes roles with it. Only Dial and Primary may be called concurrently.
+// Pair is a server and its replica, which can swap roles. Only Dial and Primary may be called concurrently.
 type Pair struct {
 	*Own         // the first primary
-	Replica *Own // nil until Replicate
+	Replica *Own // nil before Replicate
 
 	start   func(context.Context) (*Own, error)
 	primary atomic.Pointer[Own]
 }
 
-// NewPair returns a server without its replica, which start starts.
+// NewPair returns a Pair without its replica. Replicate starts the replica with start.
 func NewPair(first *Own, start func(context.Context) (*Own, error)) *Pair {
 	p := &Pair{Own: first, start: start}
 	p.primary.Store(first)
 	return p
 }
 
-// Primary returns the server that is the primary now.
+// Primary returns the current primary.
 func (p *Pair) Primary() *Own { return p.primary.Load() }
 
-// Dial dials the primary, as a name that follows it does.
+// Dial dials the current primary instead of the given address, like a host name that follows a failover.
 func (p *Pair) Dial(ctx context.Context, network, _ string) (net.Conn, error) {
 	return new(net.Dialer).DialContext(ctx, network, p.Primary().Addr())
 }
 
-// Replicate starts the replica, unless it runs, and returns once the replica has all that the primary has.
+// Replicate starts the replica, unless it runs, and returns once the replica has all data of the primary.
 func (p *Pair) Replicate(ctx context.Context) (err error) {
 	if p.Replica == nil {
 		if p.Replica, err = p.start(ctx); err != nil {
@@ -64,7 +64,7 @@ func (p *Pair) Replicate(ctx context.Context) (err error) {
 	})
 }
 
-// FailOver makes the replica the primary, with all that the primary had. It closes no connections.
+// FailOver makes the replica the primary without a loss of data. It closes no connections.
 func (p *Pair) FailOver(ctx context.Context) error {
 	if err := p.Replicate(ctx); err != nil {
 		return err
@@ -82,8 +82,8 @@ func (p *Pair) FailOver(ctx context.Context) error {
 	return err
 }
 
-// FailOverAsSentinel is FailOver that then closes the clients' connections to the former primary, as Redis Sentinel
-// does when it makes a server a replica, so that they connect to the new one.
+// FailOverAsSentinel is FailOver, and then closes the clients' connections to the former primary, so that the clients
+// connect to the new one. Redis Sentinel does the same when it makes a server a replica.
 func (p *Pair) FailOverAsSentinel(ctx context.Context) error {
 	if err := p.FailOver(ctx); err != nil {
 		return err
@@ -109,7 +109,7 @@ func (p *Pair) roles() (primary, replica *Own) {
 	return primary, p.Own
 }
 
-// until waits until the replication fields of both servers satisfy a condition; does names it in the error.
+// until waits until the replication fields of both servers satisfy shows. The error calls this condition does.
 func (p *Pair) until(ctx context.Context, does string, shows func(primary, replica replies.Info) bool) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()

@@ -1,5 +1,5 @@
-// Package redisserver starts Redis servers on this machine and controls them. It imports nothing of a benchmark, so
-// that the module of a lock that is tested with package locktest needs few other modules.
+// Package redisserver starts Redis servers on this machine and controls them. It imports no package of the benchmark,
+// so that a module whose lock is tested with package locktest needs few other modules.
 package redisserver
 
 import (
@@ -21,11 +21,11 @@ import (
 	"github.com/lockbench/lockbench/internal/replies"
 )
 
-// Options describe a Redis to start. All fields may be empty.
+// Options describes a Redis to start. All fields may be empty.
 type Options struct {
-	// Program of processes, a path or a name on PATH; "" means this machine's default.
+	// Program is the server program of processes, as a path or a name on PATH; "" means this machine's default.
 	Program string
-	// Image is the container's; "" means LOCKBENCH_REDIS_IMAGE, or else the best available image.
+	// Image is the image of containers; "" means the one in LOCKBENCH_REDIS_IMAGE, or else the best available one.
 	Image string
 	// Env adds variables, such as NAME=value, to the environment of a redis-server process. It has no
 	// effect in containers.
@@ -35,7 +35,7 @@ type Options struct {
 	Logf func(format string, args ...any)
 }
 
-// imageVariable names an image in the environment.
+// imageVariable is the environment variable that can name an image.
 const imageVariable = "LOCKBENCH_REDIS_IMAGE"
 
 // Start starts a Redis with extra arguments: a process, which is faster, or a container if there
@@ -48,7 +48,7 @@ func Start(ctx context.Context, options Options, args ...string) (*Own, error) {
 	return all[0], nil
 }
 
-// start starts a fleet in the quickest way.
+// start starts a fleet in the way that Quickest returns.
 func start(ctx context.Context, o Options, fleet launch.Fleet) (all []*Own, err error) {
 	_, started, err := fleet.Start(ctx, launch.Request{Address: Quickest(), Image: o.Image, Logf: o.Logf})
 	if err != nil {
@@ -69,12 +69,12 @@ func Quickest() string {
 	return "process"
 }
 
-// Programs are the programs that may be the server of a run. The first two are those that lockbench looks for:
-// Debian's Valkey package has no redis-server.
+// Programs are the programs that may be the server of a run. lockbench looks for the first two, because Debian's Valkey
+// package has no redis-server.
 var Programs = []string{"redis-server", "valkey-server", "keydb-server", "dragonfly"}
 
-// LookProgram returns the server to start: wanted, which is a program on PATH or a path, else the
-// one in LOCKBENCH_REDIS_SERVER, else redis-server or valkey-server.
+// LookProgram returns the server program to start: wanted, which is a path or a name on PATH, or else the one in
+// LOCKBENCH_REDIS_SERVER, or else redis-server or valkey-server.
 func LookProgram(wanted string) (string, error) {
 	const variable = "LOCKBENCH_REDIS_SERVER"
 	who := "--redis process:" + wanted
@@ -97,7 +97,7 @@ func LookProgram(wanted string) (string, error) {
 		"give an address with --redis redis://host:port, or start Docker", exec.ErrNotFound)
 }
 
-// programIn returns the program to start in an image, by the image's name.
+// programIn returns the server program in an image, which the image's name determines.
 func programIn(image string) string {
 	repository, _, _ := strings.Cut(path.Base(image), ":")
 	words := strings.FieldsFunc(path.Dir(image)+"/"+repository, func(r rune) bool { return r == '/' || r == '-' })
@@ -109,9 +109,9 @@ func programIn(image string) string {
 	return Programs[0]
 }
 
-// Fleet describes how to start one server. args come after the settings of every server and override them. An error of
-// the start contains the end of Redis's log. Where there is no registry, docker/setup.sh builds an image out of this
-// machine's redis-server.
+// Fleet describes how to start one server. args follow the settings of every server and override them. The error of a
+// failed start contains the last line of Redis's log. For machines without access to a registry, docker/setup.sh builds
+// an image from this machine's redis-server.
 func (o Options) Fleet(args ...string) launch.Fleet {
 	server := launch.Definition{
 		Name:  Programs[0],
@@ -131,7 +131,7 @@ func (o Options) Fleet(args ...string) launch.Fleet {
 			_, err := p.File(Secrets, secretSettings(o.Password))
 			return err
 		}
-		// The file is in the container only, and its Redis may run as any user.
+		// The file exists only in the container, where Redis may run as any user.
 		server.Container.Files = map[string]string{"/" + Secrets: secretSettings(o.Password)}
 	}
 	return launch.Fleet{
@@ -143,9 +143,9 @@ func (o Options) Fleet(args ...string) launch.Fleet {
 	}
 }
 
-// arguments returns the settings of every server that lockbench starts, and args. Nothing is written to disk,
-// so that no fork or fsync disturbs a window, and many clients may connect. Redis lowers
-// maxclients itself if the limit of open files is smaller.
+// arguments returns the settings of every server that lockbench starts, followed by args. Nothing is written to disk,
+// so that no fork or fsync disturbs a window. Many clients may connect; Redis itself lowers maxclients if the limit of
+// open files is smaller.
 func (o Options) arguments(at launch.Location, args []string) []string {
 	all := []string{
 		"--bind", at.Bind, "--port", strconv.Itoa(at.Port),
@@ -160,18 +160,18 @@ func (o Options) arguments(at launch.Location, args []string) []string {
 	case o.Password != "":
 		all = append(all, "--include", file)
 	case at.Published:
-		// Without a password Redis refuses connections from other hosts. Here the port itself
-		// prevents them: it is published on the loopback interface only.
+		// Without a password Redis refuses connections from other hosts. Here the port is published only on the loopback
+		// interface, which prevents such connections.
 		all = append(all, "--protected-mode", "no")
 	}
 	return append(all, args...)
 }
 
-// Secrets is the name of the configuration file of a server with a password: other users of the
-// machine can read arguments, not the file.
+// Secrets is the name of the configuration file that holds a server's password. Other users of the machine can read a
+// process's arguments, but not this file.
 const Secrets = "password.conf"
 
-// secretSettings are its lines. A replica sends the password to its primary.
+// secretSettings returns the lines of that file. A replica sends the password to its primary.
 func secretSettings(password string) string {
 	return "requirepass " + password + "\nmasterauth " + password + "\n"
 }
@@ -183,7 +183,7 @@ const snapshot = "dump.rdb"
 // mark, and a checksum of zeros, which means none.
 const emptysnapshot = "REDIS0009\xff\x00\x00\x00\x00\x00\x00\x00\x00"
 
-// emptyData are a snapshot and an append-only file of Redis 7 or later, both empty.
+// emptyData is a snapshot and an append-only file of Redis 7 or later, both empty.
 var emptyData = map[string]string{
 	snapshot: emptysnapshot,
 	"appendonlydir/appendonly.aof.1.base.rdb": emptysnapshot,
@@ -192,11 +192,11 @@ var emptyData = map[string]string{
 		"file appendonly.aof.1.incr.aof seq 1 type i\n",
 }
 
-// listens is in the log of a server that is ready.
+// listens is a text that the log of a server contains once the server is ready.
 const listens = "Ready to accept"
 
-// awaitReady waits until the started server answers, and not another server on the same port. If the server
-// needs another password, its log decides.
+// awaitReady waits until the started server answers, and not another server on the same port. If the server refuses the
+// password, a log that contains listens proves that it is ready.
 func awaitReady(ctx context.Context, s launch.Starting, password string) error {
 	return launch.Await(ctx, s, launch.LastLine, func(ctx context.Context) error {
 		return Control(s.Addr(), password, func(client *redis.Client) error {
@@ -218,8 +218,8 @@ func awaitReady(ctx context.Context, s launch.Starting, password string) error {
 	})
 }
 
-// isOurs reports whether an INFO is from the started server: a process by its number, another one if it is young
-// enough. A server that was there before is older, and two servers cannot listen on one port.
+// isOurs reports whether an INFO comes from the started server. A process is recognised by its ID, a server in a
+// container by its age: a server that was there before is older, and two servers cannot listen on one port.
 func isOurs(s launch.Starting, fields replies.Info) bool {
 	if p, ok := s.(*launch.Process); ok {
 		return fields["process_id"] == strconv.Itoa(p.PID())

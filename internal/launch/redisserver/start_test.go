@@ -37,7 +37,7 @@ func process(t *testing.T) *Own {
 	return own
 }
 
-// A server that writes a snapshot of its own accord refuses to write another.
+// A server that is already writing a snapshot refuses to write another.
 func TestSaveWaitsForASaveUnderWay(t *testing.T) {
 	t.Parallel()
 	p := process(t)
@@ -59,7 +59,7 @@ func TestSaveWaitsForASaveUnderWay(t *testing.T) {
 	}
 }
 
-// The program to start is the one asked for, else Redis, else Valkey.
+// The program to start is the requested one, otherwise redis-server, otherwise valkey-server.
 func TestProgram(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("PATH", dir)
@@ -95,7 +95,7 @@ func TestProgram(t *testing.T) {
 	}
 }
 
-// impostor is a starting server whose port another process has.
+// impostor is a starting server whose port belongs to another process.
 type impostor struct {
 	addr string
 	ends bool
@@ -106,7 +106,7 @@ func (impostor) Began() time.Time             { return time.Now().Add(time.Hour)
 func (impostor) Log(context.Context) string   { return "Failed listening on port" }
 func (i impostor) Ended(context.Context) bool { return i.ends }
 
-// A stranger who answers on the port is not taken for the server that was started.
+// Another server that answers on the port is not taken for the started server.
 func TestAStrangerIsNotReady(t *testing.T) {
 	p := process(t)
 	err := awaitReady(t.Context(), impostor{p.Addr(), true}, "")
