@@ -15,10 +15,10 @@ import (
 	"github.com/lockbench/lockbench/internal/testkit/poll"
 )
 
-// Pair is a primary and its replica, which can change roles.
+// Pair is a primary and its replica, which can swap roles.
 type Pair struct {
 	*Server
-	Nodes [2]*redis.Client // one to look at each, the first primary first
+	Nodes [2]*redis.Client // one client per server, that of the first primary first
 }
 
 // StartPair starts two servers; the second follows the first.
@@ -53,7 +53,7 @@ func (p *Pair) Is(node int, role string) bool {
 
 // Cluster is a Redis cluster of three primaries, with a client for each.
 type Cluster struct {
-	Nodes []*redis.Client // one to look at each
+	Nodes []*redis.Client // one client per node
 
 	t   testing.TB
 	own []*redisserver.Own
@@ -74,7 +74,7 @@ func StartCluster(t testing.TB) *Cluster {
 	return ClusterOf(t, own)
 }
 
-// ClusterOf looks at a cluster of three primaries that runs.
+// ClusterOf returns the Cluster for a running cluster of three primaries.
 func ClusterOf(t testing.TB, own []*redisserver.Own) *Cluster {
 	t.Helper()
 	c := &Cluster{t: t, own: own}
@@ -86,8 +86,7 @@ func ClusterOf(t testing.TB, own []*redisserver.Own) *Cluster {
 			t.Fatal(err)
 		}
 		c.ids = append(c.ids, id)
-		// No replica could take over from a node that does not answer in time on a busy
-		// machine.
+		// On a busy machine a node may not answer in time, and there is no replica that could take over.
 		if err := node.ConfigSet(t.Context(), "cluster-node-timeout", "60000").Err(); err != nil {
 			t.Fatal(err)
 		}
@@ -98,7 +97,7 @@ func ClusterOf(t testing.TB, own []*redisserver.Own) *Cluster {
 // kill ends a node as a crash would.
 func (c *Cluster) kill(node int) { c.t.Helper(); Bounded(c.t, "kill", c.own[node].Kill) }
 
-// Options are those of a client for the whole cluster.
+// Options returns the options of a client for the whole cluster.
 func (c *Cluster) Options() redis.UniversalOptions {
 	all := redis.UniversalOptions{Password: c.Nodes[0].Options().Password, IsClusterMode: true}
 	for _, node := range c.Nodes {
@@ -107,9 +106,9 @@ func (c *Cluster) Options() redis.UniversalOptions {
 	return all
 }
 
-// StartReplica starts a replica of a node of a cluster, by its address, and waits until all nodes
-// know it and it has what the node has. It returns the replica's client, and what kills the node and
-// waits until the replica has taken its place by itself.
+// StartReplica starts a replica of the node with this address, and waits until all nodes know the replica and it has
+// all data of the node. It returns the replica's client. takeOver kills the node and waits until the replica has
+// replaced it.
 func (c *Cluster) StartReplica(of string) (replica *redis.Client, takeOver func()) {
 	t, nodes := c.t, slices.Clone(c.Nodes)
 	t.Helper()
@@ -160,7 +159,7 @@ func (c *Cluster) StartReplica(of string) (replica *redis.Client, takeOver func(
 	}
 }
 
-// Move is a slot's move from one node to another.
+// Move is the migration of a slot from one node to another.
 type Move struct {
 	*Cluster
 	slot     int64
@@ -179,7 +178,7 @@ func (c *Cluster) SlotOf(pattern string) int64 {
 	return 0
 }
 
-// owner returns the primary that has a slot, as a node sees it.
+// owner returns the primary that serves a slot, according to a node.
 func owner(t testing.TB, node *redis.Client, slot int64) redis.ClusterNode {
 	t.Helper()
 	slots := node.ClusterSlots(t.Context()).Val() //nolint:staticcheck // Redis 6 has no CLUSTER SHARDS
@@ -191,8 +190,8 @@ func owner(t testing.TB, node *redis.Client, slot int64) redis.ClusterNode {
 	return redis.ClusterNode{}
 }
 
-// Mortal starts a replica of the node that has the slot of the keys that match a pattern. die kills the node when the
-// replica has all its data, and returns clients of the living nodes when the replica has taken its place.
+// Mortal starts a replica of the node that serves the slot of the keys that match a pattern. die kills the node once
+// the replica has all its data, and returns clients of the live nodes once the replica has replaced it.
 func (c *Cluster) Mortal(pattern string) (die func() (living []*redis.Client)) {
 	c.t.Helper()
 	slot := c.SlotOf(pattern)

@@ -9,8 +9,8 @@ import (
 	"github.com/lockbench/lockbench/internal/testkit/realredis"
 )
 
-// TestMoveManyKeys moves a slot with more keys than one call of Carry moves: Carry counts all keys that are left, and
-// Finish leaves none behind.
+// TestMoveManyKeys moves a slot with more keys than one call of Carry moves. Carry must count all keys that remain, and
+// Finish must move all of them.
 func TestMoveManyKeys(t *testing.T) {
 	cluster := realredis.StartCluster(t)
 	options := cluster.Options()

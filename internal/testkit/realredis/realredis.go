@@ -1,5 +1,5 @@
-// Package realredis starts separate, real Redis servers for a test. It imports nothing of a benchmark, so that the
-// module of a lock that is tested with package locktest needs few other modules.
+// Package realredis starts separate, real Redis servers for a test. It imports no package of the benchmark, so that a
+// module whose lock is tested with package locktest needs few other modules.
 package realredis
 
 import (
@@ -28,11 +28,11 @@ type silence struct{}
 
 func (silence) Printf(context.Context, string, ...any) {}
 
-// Quiet turns go-redis's own logger off: it reports each server that has not started yet.
+// Quiet turns go-redis's own logger off, because it reports each server that has not started yet.
 var Quiet = sync.OnceFunc(func() { redis.SetLogger(silence{}) })
 
-// Explain returns the error of a start. If there is neither a redis-server nor an engine for containers, it names what
-// a test can do.
+// Explain returns the error of a start. If there is neither a redis-server nor a container engine, it names the ways to
+// get a server.
 func Explain(err error) error {
 	if _, missing := redisserver.LookProgram(""); missing == nil || !errors.Is(err, launch.ErrNoEngine) {
 		return err
@@ -50,8 +50,8 @@ type Server struct {
 	own *redisserver.Pair
 }
 
-// Start starts a redis-server with those extra arguments and stops it when the
-// test ends. The test fails if there is no Redis.
+// Start starts a redis-server with these extra arguments, and stops it when the test ends. The test fails if there is
+// no Redis.
 func Start(t testing.TB, args ...string) *Server {
 	t.Helper()
 	return startWith(t, nil, args...)
@@ -78,8 +78,7 @@ func startWith(t testing.TB, env []string, args ...string) *Server {
 // URL returns the server's redis:// address.
 func (s *Server) URL() string { return "redis://" + s.Addr }
 
-// Node returns the server as strategies get it, with a client that is closed when
-// the test ends.
+// Node returns the server in the form that strategies get, with a client that is closed when the test ends.
 func (s *Server) Node(t testing.TB) goredis.Node {
 	t.Helper()
 	options := &redis.UniversalOptions{
@@ -101,8 +100,7 @@ func (s *Server) Node(t testing.TB) goredis.Node {
 	return goredis.Node{Client: client, Options: options}
 }
 
-// Client returns a separate client for looking at the server from outside; it is
-// closed when the test ends.
+// Client returns a separate client with which a test examines the server. It is closed when the test ends.
 func (s *Server) Client(t testing.TB) redis.UniversalClient {
 	t.Helper()
 	return Look(t, &redis.Options{Addr: s.Addr})
@@ -130,7 +128,7 @@ func DialCluster(t testing.TB, password string, addrs ...string) redis.Universal
 	return client
 }
 
-// NoClients returns nil clients of each type.
+// NoClients returns a nil client of each type.
 func NoClients() []redis.UniversalClient {
 	return []redis.UniversalClient{nil, (*redis.Client)(nil), (*redis.ClusterClient)(nil)}
 }
@@ -154,7 +152,7 @@ func Hear(t testing.TB, client redis.UniversalClient, channels ...string) {
 	t.Cleanup(func() { _ = ear.Close(); <-over })
 }
 
-// Look opens a client that sends nothing by itself.
+// Look opens a client that sends no commands on its own.
 func Look(t testing.TB, o *redis.Options) *redis.Client {
 	o.MaxRetries, o.DisableIdentity = -1, true
 	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
@@ -169,7 +167,7 @@ func (s *Server) Kill() { s.t.Helper(); s.do("kill", s.own.Kill) }
 // Pause stops the server (SIGSTOP) with its connections open.
 func (s *Server) Pause() { s.t.Helper(); s.do("pause", s.own.Pause) }
 
-// Resume lets a paused server go on.
+// Resume continues a paused server.
 func (s *Server) Resume() { s.t.Helper(); s.do("resume", s.own.Resume) }
 
 // Save makes the server write its data to disk.
@@ -178,16 +176,16 @@ func (s *Server) Save() { s.t.Helper(); s.do("save", s.own.Save) }
 // Restart starts the server again, empty and on the same port.
 func (s *Server) Restart(t testing.TB) { t.Helper(); s.do("restart", s.own.Restart) }
 
-// RestartWithData starts the server again with what it last saved.
+// RestartWithData restarts the server with the data that it last saved.
 func (s *Server) RestartWithData(t testing.TB) {
 	t.Helper()
 	s.do("restart", s.own.RestartWithData)
 }
 
-// FailOver makes a replica the primary, with all that the primary had. The first call starts the replica.
+// FailOver makes a replica the primary without a loss of data. The first call starts the replica.
 func (s *Server) FailOver() { s.t.Helper(); s.do("fail over", s.own.FailOver) }
 
-// Dial dials the server or, after a failover, the primary.
+// Dial dials the server or, after a failover, the current primary.
 func (s *Server) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	return s.own.Dial(ctx, network, address)
 }
@@ -197,8 +195,8 @@ func (s *Server) do(what string, do func(context.Context) error) {
 	Bounded(s.t, what, do)
 }
 
-// Bounded runs an operation on a test's server within a time limit. It works also in the test's clean-up, when the
-// test's own context has ended.
+// Bounded runs an operation on a test's server within a time limit. It also works in a clean-up, when the test's
+// context has ended.
 func Bounded(t testing.TB, what string, do func(context.Context) error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
@@ -211,14 +209,14 @@ func Bounded(t testing.TB, what string, do func(context.Context) error) {
 //go:embed testdata/clock.c
 var clockSource []byte
 
-// Clock sets how far the clock of a Redis is ahead of the machine's.
+// Clock controls the clock of one Redis.
 type Clock struct {
 	t    testing.TB
 	file *os.File
 }
 
-// StartSettable starts a Redis whose clock can be set. It skips the test if there is no C
-// compiler, or if Redis is no process here.
+// StartSettable starts a Redis whose clock can be set. It skips the test if there is no C compiler, or if Redis does
+// not run as a process on this machine.
 func StartSettable(t testing.TB, args ...string) (*Server, *Clock) {
 	t.Helper()
 	compiler, err := exec.LookPath("cc")
@@ -252,7 +250,7 @@ func StartSettable(t testing.TB, args ...string) (*Server, *Clock) {
 	return server, c
 }
 
-// Set sets how far the clock is ahead from now on; negative is behind.
+// Set makes the server's clock run ahead of real time by the given duration, or behind it if the duration is negative.
 func (c *Clock) Set(ahead time.Duration) {
 	c.t.Helper()
 	ahead64 := uint64(ahead.Microseconds()) //nolint:gosec // the sign is kept

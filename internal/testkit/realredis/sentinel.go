@@ -21,11 +21,11 @@ import (
 // MasterName is the name of the primary that a Sentinel of a test watches.
 const MasterName = "lock"
 
-// sentinelUser is the user with which a Sentinel of a Watched connects to the servers.
+// sentinelUser is the user name with which the Sentinel of a Watched connects to the servers.
 const sentinelUser = "sentinel"
 
-// StartSentinel starts a Sentinel that watches a primary as MasterName, and considers it dead after the given time.
-// more are lines of its configuration. It returns the Sentinel's address.
+// StartSentinel starts a Sentinel that watches a primary as MasterName, and considers it down after the given time.
+// more are additional lines of its configuration. It returns the Sentinel's address.
 func StartSentinel(t testing.TB, primary string, down time.Duration, more ...string) string {
 	t.Helper()
 	free, err := launch.FreePort()
@@ -55,14 +55,14 @@ func StartSentinel(t testing.TB, primary string, down time.Duration, more ...str
 // Watched is a primary and its replica, which a Sentinel watches as MasterName.
 type Watched struct {
 	Servers  [2]*Server       // the first primary first
-	Nodes    [2]*redis.Client // one to look at each
+	Nodes    [2]*redis.Client // one client per server
 	Sentinel string           // its address
 
 	t     testing.TB
 	admin *redis.SentinelClient
 }
 
-// StartWatched starts two servers and a Sentinel, and returns when it could fail over.
+// StartWatched starts two servers and a Sentinel, and returns when the Sentinel is able to fail over.
 func StartWatched(t testing.TB) *Watched {
 	t.Helper()
 	w := &Watched{t: t}
@@ -76,7 +76,7 @@ func StartWatched(t testing.TB) *Watched {
 	poll.Until(t, "the replica follows", func() bool {
 		return strings.Contains(w.Nodes[1].Info(t.Context(), "replication").Val(), "master_link_status:up")
 	})
-	// A primary that a busy machine keeps from an answer must not be taken for dead before the test has its failover.
+	// A primary that answers late on a busy machine must not count as down before the test triggers its failover.
 	const down, failover = 30 * time.Second, 5 * time.Second
 	w.Sentinel = StartSentinel(t, w.Servers[0].Addr, down,
 		fmt.Sprintf("sentinel failover-timeout %s %d", MasterName, failover.Milliseconds()),
@@ -95,15 +95,15 @@ func StartWatched(t testing.TB) *Watched {
 	return w
 }
 
-// KeepOld makes the first primary stay a master after a Failover, as a primary does that its Sentinel
-// no longer reaches: it refuses the Sentinel's command to follow another server.
+// KeepOld makes the first primary stay a master after Failover, like a primary that its Sentinel can no longer reach:
+// it refuses the Sentinel's command to become a replica.
 func (w *Watched) KeepOld() {
 	w.t.Helper()
 	w.must(w.Nodes[0].Do(w.t.Context(), "ACL", "SETUSER", sentinelUser, "-slaveof", "-replicaof").Err())
 }
 
-// Failover makes the Sentinel promote the second server, once, and returns when the Sentinel has announced it.
-// Without KeepOld the first server follows it some ten seconds later.
+// Failover makes the Sentinel promote the second server, and returns when the Sentinel has announced it. It works once.
+// Without KeepOld the first server becomes a replica some ten seconds later.
 func (w *Watched) Failover() {
 	w.t.Helper()
 	w.must(w.admin.Failover(w.t.Context(), MasterName).Err())
@@ -118,7 +118,7 @@ func (w *Watched) Is(server int, role string) bool {
 	return strings.Contains(w.Nodes[server].Info(w.t.Context(), "replication").Val(), "role:"+role)
 }
 
-// FailoverOptions are those of redis.NewFailoverClient.
+// FailoverOptions returns options for redis.NewFailoverClient.
 func (w *Watched) FailoverOptions() *redis.FailoverOptions {
 	return &redis.FailoverOptions{
 		MasterName: MasterName, SentinelAddrs: []string{w.Sentinel},
@@ -126,7 +126,7 @@ func (w *Watched) FailoverOptions() *redis.FailoverOptions {
 	}
 }
 
-// UniversalOptions are those of redis.NewUniversalClient.
+// UniversalOptions returns options for redis.NewUniversalClient.
 func (w *Watched) UniversalOptions() *redis.UniversalOptions {
 	return &redis.UniversalOptions{
 		MasterName: MasterName, Addrs: []string{w.Sentinel},

@@ -10,8 +10,8 @@ import (
 	"github.com/lockbench/lockbench/internal/testkit/realredis"
 )
 
-// Both kinds of clients move to the new primary, and the old one stays a master, also after the
-// Sentinel has tried to make it a replica.
+// Both kinds of clients move to the new primary. The old primary stays a master, even after the Sentinel has tried to
+// make it a replica.
 func TestFailoverLeavesTheOldPrimaryAMaster(t *testing.T) {
 	w := realredis.StartWatched(t)
 	w.KeepOld()

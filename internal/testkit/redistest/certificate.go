@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// Certificate writes a certificate of 127.0.0.1, by which a server and its clients know each other, and its key, as PEM
+// Certificate writes a certificate for 127.0.0.1, which servers and clients can both present, and its key, as PEM
 // files.
 func Certificate(t testing.TB) (cert, key string) {
 	t.Helper()
@@ -50,7 +50,7 @@ func Certificate(t testing.TB) (cert, key string) {
 	return cert, key
 }
 
-// Socket returns a path for a unix socket: the system limits its length.
+// Socket returns a path for a unix socket that is short enough for the system's limit.
 func Socket(t testing.TB) string {
 	t.Helper()
 	folder, err := os.MkdirTemp("", "lock")

@@ -13,18 +13,16 @@ import (
 	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
-// Topology is several running Redis nodes that belong to one test. Methods such as
-// Kill take a node's index: those of a cluster are in any order, a primary is before its
-// replicas.
+// Topology is several running Redis nodes that belong to one test. Methods such as Kill take the index of a node. The
+// nodes of a cluster are in no particular order; a primary precedes its replicas.
 type Topology struct {
 	Server *servers.Server
 
 	t testing.TB
 }
 
-// StartTopology starts redis-servers in that topology, such as "nodes:5",
-// "replicas:2" or "cluster:3", waits until they are together and stops them when
-// the test ends. A cluster takes two seconds to serve: share it among subtests.
+// StartTopology starts redis-servers in a topology such as "nodes:5", "replicas:2" or "cluster:3", waits until it is
+// complete, and stops them when the test ends. A cluster takes two seconds to start, so subtests should share it.
 func StartTopology(t testing.TB, topology string) *Topology {
 	t.Helper()
 	realredis.Quiet()
@@ -39,9 +37,8 @@ func StartTopology(t testing.TB, topology string) *Topology {
 	return top
 }
 
-// Nodes returns the servers as strategies get them: one node for each independent
-// server, one for a primary, one for a whole cluster. The clients are closed when the
-// test ends.
+// Nodes returns the servers in the form that strategies get: one node per independent server, one for a primary, and
+// one for a whole cluster. The clients are closed when the test ends.
 func (top *Topology) Nodes(t testing.TB) []goredis.Node {
 	t.Helper()
 	const pool = 64
@@ -57,8 +54,7 @@ func (top *Topology) Nodes(t testing.TB) []goredis.Node {
 	return nodes
 }
 
-// Clients returns a client for each node, to look at it from outside. They are closed when the test
-// ends.
+// Clients returns a client per node, with which a test examines that node. They are closed when the test ends.
 func (top *Topology) Clients(t testing.TB) []*redis.Client {
 	t.Helper()
 	var clients []*redis.Client
@@ -90,7 +86,7 @@ func (top *Topology) Kill(i int) { top.t.Helper(); top.do("kill", top.own(i).Kil
 // Pause stops a node (SIGSTOP) with its connections open.
 func (top *Topology) Pause(i int) { top.t.Helper(); top.do("pause", top.own(i).Pause) }
 
-// Resume lets a paused node go on.
+// Resume continues a paused node.
 func (top *Topology) Resume(i int) { top.t.Helper(); top.do("resume", top.own(i).Resume) }
 
 func (top *Topology) own(i int) *redisserver.Own { return top.Server.Owned()[i] }
@@ -100,7 +96,7 @@ func (top *Topology) do(what string, do func(context.Context) error) {
 	realredis.Bounded(top.t, what, do)
 }
 
-// ClusterOf looks at a cluster of three primaries that runs.
+// ClusterOf returns the Cluster for a running cluster of three primaries.
 func ClusterOf(t testing.TB, top *Topology) *Cluster {
 	t.Helper()
 	return realredis.ClusterOf(t, top.Server.Owned())

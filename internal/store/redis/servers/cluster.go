@@ -39,7 +39,7 @@ func (n *node) member() redisserver.Member {
 	return redisserver.Member{Addr: n.addr(), Client: n.observer}
 }
 
-// settled returns an error unless every node sees the whole cluster.
+// settled returns an error unless every node sees the complete cluster.
 func (clustered) settled(ctx context.Context, s *Server) error {
 	for _, n := range s.nodes {
 		err := n.member().Sees(ctx, s.topology.Count)

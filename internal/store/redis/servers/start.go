@@ -14,13 +14,13 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// start creates the nodes; it does not connect.
+// start creates the nodes. It does not connect to them.
 func (s *Server) start(ctx context.Context, options Options, wanted Topology) error {
 	if !options.Started() {
 		launch.Sweep(ctx).Log(options.Logf)
 		return s.useAddresses(ctx, options)
 	}
-	// Every user of this machine reaches the loopback interface.
+	// Every user of this machine can reach the loopback interface, so the servers need a password.
 	options.password = rand.Text()
 	s.password = options.password
 	fleet := options.fleet(wanted.kind().arrangement)
@@ -47,8 +47,8 @@ func (s *Server) start(ctx context.Context, options Options, wanted Topology) er
 // Own is a Redis that lockbench started.
 type Own = redisserver.Own
 
-// StartOwn starts a Redis with extra arguments: a process, which is faster, or a container if there
-// is no redis-server. The caller closes it.
+// StartOwn starts a Redis with extra arguments, as a process, which is faster, or in a container if there is no
+// redis-server. The caller closes it.
 func StartOwn(ctx context.Context, options Options, args ...string) (*Own, error) {
 	own, err := redisserver.Start(ctx, options.program(), args...)
 	if err != nil {
@@ -57,20 +57,20 @@ func StartOwn(ctx context.Context, options Options, args ...string) (*Own, error
 	return own, nil
 }
 
-// program returns what package redisserver has to know of the options.
+// program converts to the options of package redisserver.
 func (o Options) program() redisserver.Options {
 	return redisserver.Options{Program: o.Program, Image: o.Image, Env: o.Env, Password: o.password, Logf: o.Logf}
 }
 
-// fleet describes how to start one node. args come after the other settings and override them.
+// fleet describes how to start one node. args follow the other settings and override them.
 func (o Options) fleet(a arrangement, args ...string) launch.Fleet {
 	fleet := o.program().Fleet(slices.Concat(a.settings(), persistence(o.Durability), args)...)
 	fleet.Linked, fleet.Ports = a.linked(), a.ports
 	return fleet
 }
 
-// persistence returns settings for an append-only file: synced once a second, Redis's default for
-// such a file, or before each answer.
+// persistence returns settings for an append-only file, which is synced once a second, Redis's default for such a file,
+// or before each reply.
 func persistence(d store.Durability) []string {
 	switch d {
 	case store.Usual:

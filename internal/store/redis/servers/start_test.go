@@ -10,7 +10,7 @@ import (
 	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
-// A user's server is the same after as before.
+// A run does not change a user's server.
 func TestUsersServerIsLeftAlone(t *testing.T) {
 	p := process(t)
 	s := open(t, Options{Address: "redis://" + p.Addr()})
@@ -32,7 +32,7 @@ func TestUsersServerIsLeftAlone(t *testing.T) {
 	s.nodes = nil // closed above
 }
 
-// A strategy does not fit a server that is too old for it, whatever the topology.
+// A strategy does not fit a server that is too old for it, in any topology.
 func TestTooOld(t *testing.T) {
 	needy := strategies.Info{Nodes: 1, Since: strategies.Since{Redis: "7.0", For: "sharded channels"}}
 	for version, want := range map[string]string{
