@@ -22,9 +22,9 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// TestInABrowser looks at pages in headless Chromium, as make browser runs it: nothing is complained of, by axe-core
-// neither, or fetched, nothing sticks out, every letter and colour can be seen, and no two labels of a picture lie on
-// each other. With LOCKBENCH_PICTURES=DIR it keeps what it saw.
+// TestInABrowser checks pages in headless Chromium (make browser): neither the browser nor axe-core complains, nothing
+// is fetched, nothing overflows, every letter and colour is visible, and no two labels of a picture overlap. With
+// LOCKBENCH_PICTURES=DIR it keeps screenshots.
 func TestInABrowser(t *testing.T) {
 	browser, axe := chromium(t)
 	for name, page := range written() {
@@ -60,7 +60,7 @@ func chromium(t *testing.T) (browser context.Context, axe string) {
 	return browser, string(source)
 }
 
-// TestInABrowserTheScript sorts a table and hides a strategy by the keyboard alone.
+// TestInABrowserTheScript sorts a table and hides a strategy with the keyboard only.
 func TestInABrowserTheScript(t *testing.T) {
 	browser, _ := chromium(t)
 	file := filepath.Join(t.TempDir(), "report.html")
@@ -72,7 +72,7 @@ func TestInABrowserTheScript(t *testing.T) {
 	}
 }
 
-// TestInABrowserTablesWithoutAnOrder: a table is not sorted if a row continues the row above it.
+// TestInABrowserTablesWithoutAnOrder checks that a table cannot be sorted if a row continues the row above it.
 func TestInABrowserTablesWithoutAnOrder(t *testing.T) {
 	browser, _ := chromium(t)
 	for name, want := range map[string]int{"empty document": 1, "empty with a subrow": 0} {
@@ -248,8 +248,7 @@ func visit(t *testing.T, browser context.Context, file string, width int64, sche
 	}
 }
 
-// complaintOf is what is wrong with a page of which this happened; "" if nothing
-// is.
+// complaintOf returns the error that a browser event reports about a page; "" if it reports none.
 func complaintOf(event any, page string) string {
 	switch e := event.(type) {
 	case *runtime.EventConsoleAPICalled:
@@ -272,7 +271,7 @@ const audit = `;document.querySelectorAll("svg").forEach(e => e.replaceChildren(
 axe.run({runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]}).then(said => said.violations.map(v =>
 	v.id + ": " + v.help + ", at " + v.nodes.slice(0, 3).map(n => n.html.slice(0, 120)).join(" and ")))`
 
-// printed lists what is not on the paper, or not in black on white.
+// printed lists what is missing on paper, or is not black on white.
 const printed = `(() => {
 	document.querySelectorAll("details").forEach(d => { d.open = false });
 	const found = [], tone = getComputedStyle(document.body).backgroundColor;
@@ -282,9 +281,8 @@ const printed = `(() => {
 	return found;
 })()`
 
-// faults lists what sticks out of the page, of its table or of its picture, labels that lie on each other, letters
-// that are too small, and colours of a chart that differ too little from the paper below them: WCAG 1.4.11, which
-// axe-core does not look at.
+// faults lists elements that overflow the page, their table or their picture, labels that overlap, letters that are too
+// small, and chart colours with too little contrast to the background: WCAG 1.4.11, which axe-core does not check.
 const faults = `(() => {
 	document.querySelectorAll("details").forEach(d => { d.open = true });
 	const found = [], wide = document.documentElement.clientWidth;

@@ -159,7 +159,7 @@ func short(v float64, u results.Unit) string {
 	return number + " " + unit
 }
 
-// The sizes of a chart in pixels. A phone of 360 shows its letters as 11 pixels or more.
+// The sizes of a chart in pixels. On a phone that is 360 pixels wide, letters are at least 11 pixels high.
 const (
 	chartWidth, chartHeight = 340, 240
 	letter                  = 8.3 // the width of a letter in a label, in a wide font
@@ -203,7 +203,7 @@ type text struct {
 // shape is a path with a title, which a browser shows under the pointer.
 type shape struct{ Class, Path, Title string }
 
-// ID is the class of all that belongs to a style, by which the page's script hides it.
+// ID is the class of all elements of a style. The page's script uses it to hide them.
 func (m mark) ID() string { return fmt.Sprintf("s%d", m.style) }
 
 // class returns the classes of a style's colour.
@@ -409,10 +409,10 @@ func (m mark) Swatch() drawing {
 	return drawing{Width: 30, Height: 12, Shapes: []shape{{m.class("line"), "M0 6H30", ""}, m.glyph(15, 6)}}
 }
 
-// file returns the chart as a file of its own, with its title and, of curves, a legend, in light colours.
+// file returns the chart for a separate file in light colours, with its title and, for curves, a legend.
 func (c chart) file() drawing {
 	d := c.Draw()
-	d.Alone, d.Style = true, template.CSS(tonesSource+chartStyle) // our own
+	d.Alone, d.Style = true, template.CSS(tonesSource+chartStyle) // embedded, so it is safe
 	d.WholeWidth, d.WholeHeight = chartWidth+12, d.Height+44
 	for i, m := range c.curves {
 		y := 20 + 18*float64(i)
@@ -424,7 +424,7 @@ func (c chart) file() drawing {
 	return d
 }
 
-// shortened cuts a name that has more letters than that in its middle, because variants often differ at the end.
+// shortened cuts the middle out of a name with more than most letters, because variants often differ at the end.
 func shortened(name string, most int) string {
 	letters := []rune(name)
 	if len(letters) <= most {

@@ -7,7 +7,7 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// Curves is a chart of durations against a rate, for documents that are no reports.
+// Curves is a chart of durations against a rate, for documents other than reports.
 type Curves struct {
 	Title, Note, XName, YName string
 	Curves                    []Curve
@@ -64,7 +64,7 @@ func (c Curves) Figure() string {
 		Drawing drawing
 	}{legend, drawn.Draw()})
 	if err != nil {
-		panic(err) // the template is our own, and takes any figures
+		panic(err) // the template is embedded and accepts any figures
 	}
 	return b.String()
 }

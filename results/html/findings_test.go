@@ -10,7 +10,7 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// even is a report of two locks, a and b, of which there is nothing to say.
+// even returns a report of two locks, a and b, without findings.
 func even(rounds int) *results.Report {
 	w := workloads.Default()
 	w.Clients, w.Hold = 100, workloads.Fixed(time.Millisecond)
@@ -24,7 +24,8 @@ func even(rounds int) *results.Report {
 	return r
 }
 
-// TestFindingsOfAPage: what cannot be trusted comes first, with the number of its section and the name of its file.
+// TestFindingsOfAPage checks that findings on untrusted runs come first, with the number of their section and the name
+// of their file.
 func TestFindingsOfAPage(t *testing.T) {
 	t.Parallel()
 	a, b, bad := even(1), even(1), even(1)
@@ -74,7 +75,8 @@ func TestFindingsOfAPage(t *testing.T) {
 	}
 }
 
-// TestFamilies: numbers of clients make a family, other workloads and files one of their own.
+// TestFamilies checks that workloads that differ only in clients form one family, and that other workloads and files
+// form separate ones.
 func TestFamilies(t *testing.T) {
 	t.Parallel()
 	w := even(1).Workload
@@ -98,7 +100,7 @@ func TestFamilies(t *testing.T) {
 	}
 }
 
-// TestPace: the chart of the throughput names the gap only if there is one.
+// TestPace checks that the throughput chart mentions the gap only if the gap is known.
 func TestPace(t *testing.T) {
 	t.Parallel()
 	const lower = "Longer holds lower it"

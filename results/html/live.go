@@ -15,12 +15,12 @@ import (
 // Live is what the page shows while lockbench measures.
 type Live struct {
 	Now     Progress
-	Report  *results.Report // so far, its last run may be under way; nil before the first
+	Report  *results.Report // so far, its last run may be in progress; nil before the first run
 	Waiting []results.Wait
-	Script  template.JS // receives the frames; "" in the part that they replace
+	Script  template.JS // receives the frames; "" in a frame itself
 }
 
-// Progress is how far a session is.
+// Progress is the state of a session: its current run, phase and expected end.
 type Progress struct {
 	Run, Runs int    // the current run, from 1; 0 before the first
 	Title     string // of the current run: its strategy, in a sweep with its point
@@ -29,11 +29,11 @@ type Progress struct {
 	End       time.Time // expected; zero if it is not known
 }
 
-// WriteLive writes the page with its script, which puts what is new into main.
+// WriteLive writes the page with its script, which replaces the content of main by each new frame.
 func WriteLive(w io.Writer, l Live) error { return write(w, "the live page", "live", l) }
 
-// WriteSeen writes what is in the page's main.
-func WriteSeen(w io.Writer, l Live) error { return write(w, "what is seen", "seen", l) }
+// WriteSeen writes a frame: the content of the page's main element.
+func WriteSeen(w io.Writer, l Live) error { return write(w, "a frame of the live page", "seen", l) }
 
 // Style returns the style sheet of the report.
 func (l Live) Style() template.CSS { return template.CSS(tonesSource + styleSource + chartStyle) }
@@ -45,7 +45,7 @@ func (l Live) file() []results.File {
 	return []results.File{{Report: l.Report}}
 }
 
-// Sections have the table of what has been measured so far.
+// Sections have the tables of the figures so far.
 func (l Live) Sections() []family { return families(l.file()) }
 
 // Extras are the tables of bursts, of faults and of the audit.
@@ -56,7 +56,7 @@ func (l Live) Extras() (all []table) {
 	return all
 }
 
-// phases are those of a session without a disturbance.
+// phases are the phases of a session without a disturbance.
 var phases = []string{"", "start", "baselines", "prepare", "warm-up", "measure", "drain", "verify"}
 
 // Status is the text that a screen reader speaks when it changes: once a run, and when a run is disturbed.
@@ -79,14 +79,14 @@ func (l Live) End() string {
 	return l.Now.End.Format("15:04:05 MST")
 }
 
-// part is how much of a whole is done.
+// part is a progress bar: Done is the finished part of Whole.
 type part struct {
 	Name        string
 	Done, Whole float64
 	Text        string
 }
 
-// Parts are how much is done of the session and of the window.
+// Parts are the progress bars of the session and of the window.
 func (l Live) Parts() []part {
 	if l.Report == nil || l.Now.Run == 0 {
 		return nil
@@ -151,7 +151,7 @@ func (l Live) Runs() *table {
 	return t
 }
 
-// state is that of a strategy's run in a round.
+// state returns the state of a strategy's run in a round, in a few words.
 func (l Live) state(s results.Summary, round int) string {
 	at := slices.IndexFunc(s.Runs, func(r results.Run) bool { return r.Round == round })
 	running := l.current(results.Run{Strategy: s.Name, Point: s.Point, Round: round})
@@ -174,7 +174,7 @@ func (l Live) state(s results.Summary, round int) string {
 	return "to come"
 }
 
-// Longest has the clients that have waited longest at this moment.
+// Longest lists the five clients with the longest waits in progress.
 func (l Live) Longest() *table {
 	if l.Run() == nil {
 		return nil
@@ -188,7 +188,7 @@ func (l Live) Longest() *table {
 	return t
 }
 
-// bySecond are the charts of a run by the second, each of one figure.
+// bySecond are the charts of a run over time, one for each figure per second.
 var bySecond = []struct {
 	chart
 	unit results.Unit
@@ -234,7 +234,7 @@ var bySecond = []struct {
 
 const withAge = "Waits under way count with their age."
 
-// figure is a count by a time, known exactly or not at all.
+// figure returns a count divided by a time; nil if the count is not known.
 func figure[N int64 | float64](count *N, by float64) *results.Figure {
 	if count == nil {
 		return nil
@@ -249,14 +249,14 @@ func bound(b *results.Bound) *results.Figure {
 	return &results.Figure{Value: float64(b.NS), AtLeast: b.AtLeast}
 }
 
-// What a frame may cost: it is made every second while clients are measured.
+// These limits keep frames cheap: one is made every second while clients are measured.
 const (
 	mostGhosts  = 8
 	ghostPoints = 60 // of a ghost's line
 )
 
-// Shown are the runs in the charts by the second: the current run, and as ghosts the last complete run of each strategy
-// with the same workload, the newest first.
+// Shown returns the runs in the charts over time: first the current run, then as ghosts the last complete run of each
+// strategy with the same workload, the newest first.
 func (l Live) Shown() (all []cell) {
 	run := l.Run()
 	if run == nil {
@@ -288,8 +288,8 @@ func (l Live) Shown() (all []cell) {
 	return all
 }
 
-// Seconds are the charts of these runs, the first of which is in front, with the faults of the current run as marks,
-// and what each client got.
+// Seconds returns the charts of these runs over time, with the first run in front and the faults of the current run as
+// marks, and a chart of each client's acquisitions.
 func (l Live) Seconds(shown []cell) (all []chart) {
 	if len(shown) == 0 {
 		return nil

@@ -9,7 +9,7 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// under is a session in the middle of the last of these runs.
+// under returns a session in the middle of the last of these runs.
 func under(r *results.Report) Live {
 	run := &r.Runs[len(r.Runs)-1]
 	run.Partial, run.WindowNS = true, 2e9
@@ -21,7 +21,7 @@ func under(r *results.Report) Live {
 	}
 }
 
-// cut leaves a report with its first runs.
+// cut returns a report with only its first runs.
 func cut(r *results.Report, runs int) *results.Report {
 	r.Runs = r.Runs[:runs]
 	return r
@@ -102,7 +102,7 @@ func TestGhostsAreTheLastRunsWithTheSameWorkload(t *testing.T) {
 	}
 }
 
-// A session of many strategies does not make the frames larger and larger.
+// A frame has a limited size, however many strategies the session has.
 func TestGhostsAreBounded(t *testing.T) {
 	t.Parallel()
 	var names []string

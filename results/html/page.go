@@ -69,7 +69,7 @@ func Policy(scripts ...string) string {
 type pageData struct {
 	Title    string
 	Style    template.CSS
-	Results  []sorted // the best, and what speaks against the figures
+	Results  []sorted // the best lock, and findings that cast doubt on the figures
 	Findings []sorted
 	Judged   []judged
 	Sections []family
@@ -88,7 +88,8 @@ type sorted struct {
 	Texts []string
 }
 
-// bySort puts the findings of a sort together, and the best and what speaks against the figures first.
+// bySort groups findings by sort. first has the best lock and the sorts that cast doubt on the figures, rest has the
+// others.
 func bySort(list []findings.Finding) (first, rest []sorted) {
 	texts := map[findings.Sort][]string{}
 	for _, f := range list {
@@ -129,7 +130,7 @@ type source struct {
 func Write(w io.Writer, files []results.File) error {
 	all := families(files)
 	page := pageData{
-		Title: "lockbench report", Style: template.CSS(tonesSource + styleSource + chartStyle), // our own
+		Title: "lockbench report", Style: template.CSS(tonesSource + styleSource + chartStyle), // embedded, so it is safe
 		Sections: all,
 	}
 	page.Results, page.Findings = bySort(found(all, files))
@@ -155,7 +156,7 @@ func write(w io.Writer, what, name string, data any) error {
 	return words.Write(w, what, encoded.Bytes())
 }
 
-// WriteDocument writes the page of a document that is no report, of a page of the form HTML.
+// WriteDocument writes a document other than a report as a page. of is a layout.Page in HTML form.
 func WriteDocument(w io.Writer, title string, of *layout.Page) error {
 	var body bytes.Buffer
 	if err := of.Save(&body, title); err != nil {
@@ -171,7 +172,7 @@ func WriteDocument(w io.Writer, title string, of *layout.Page) error {
 	})
 }
 
-// WriteChart writes one chart as an SVG file of its own, with title and legend.
+// WriteChart writes one chart as an SVG file with a title and a legend.
 func WriteChart(w io.Writer, files []results.File, name string) error {
 	var names []string
 	for _, c := range charts(files) {

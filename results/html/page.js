@@ -11,7 +11,7 @@ function figure(text) {
 
 function compare(a, b, direction) {
 	const [x, y] = [figure(a), figure(b)];
-	if (isNaN(x) !== isNaN(y)) return isNaN(x) ? 1 : -1; // what is not known comes last
+	if (isNaN(x) !== isNaN(y)) return isNaN(x) ? 1 : -1; // unknown figures come last
 	return direction * (x - y || (a === b ? 0 : a.localeCompare(b, "en", { numeric: true })));
 }
 
@@ -24,7 +24,7 @@ function sort(table, column, direction) {
 	});
 }
 
-// hide is done by a style sheet, so that it lasts.
+// hide uses a style sheet, so that it also applies to later frames.
 function hide() {
 	document.querySelector("#hidden").textContent =
 		[...chosen.hidden].map(style => `@media screen { figure .${style} { visibility: hidden } }`).join("");
@@ -37,7 +37,7 @@ function button(around) {
 	return made;
 }
 
-// In some documents a row without a name continues the row above it.
+// sortable is false if a row has no name: in some documents it continues the row above it.
 function sortable(table) {
 	const rows = [...table.tBodies[0].rows];
 	return rows.length > 1 && rows.every(row => row.cells[0].textContent);

@@ -15,7 +15,7 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// TestPages holds every page against what all of them must be.
+// TestPages checks what must hold for every page.
 func TestPages(t *testing.T) {
 	t.Parallel()
 	for name, page := range written() {
@@ -55,13 +55,13 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// withoutScript removes a page's own script, and returns how often it is there.
+// withoutScript removes the embedded script from a page, and returns how often it occurred.
 func withoutScript(page string) (string, int) {
 	own := "<script>" + Script + "</script>"
 	return strings.ReplaceAll(page, own, ""), strings.Count(page, own)
 }
 
-// picturesOf are those of a page, in order.
+// picturesOf returns the pictures of a page, in order.
 func picturesOf(page string) []string {
 	var all []string
 	for _, rest := range strings.Split(page, "<svg ")[1:] {
@@ -83,7 +83,7 @@ func wellFormed(document string) error {
 	}
 }
 
-// TestHostileNames come out as they are written and do nothing.
+// TestHostileNames checks that hostile names are shown as text and have no effect.
 func TestHostileNames(t *testing.T) {
 	t.Parallel()
 	page := written()["hostile"]
@@ -104,7 +104,7 @@ func TestHostileNames(t *testing.T) {
 	}
 }
 
-// TestText compares a page's words, without its pictures, with what was accepted.
+// TestText compares the words of a page, without its pictures, with the golden file.
 func TestText(t *testing.T) {
 	t.Parallel()
 	page, _ := withoutScript(written()["rounds"])
@@ -118,7 +118,7 @@ func TestText(t *testing.T) {
 	golden.Compare(t, "testdata/rounds.txt.golden", page)
 }
 
-// TestCharts: each has a name of its own, and is a file of its own.
+// TestCharts checks that each chart has a unique name and can be written as a separate file.
 func TestCharts(t *testing.T) {
 	t.Parallel()
 	files := pages()["hostile"]
@@ -151,7 +151,8 @@ func TestCharts(t *testing.T) {
 	}
 }
 
-// TestBars: each strategy has its name and its value, a share is of 100 %, and a lower bound has no end.
+// TestBars checks that each strategy has its name and value, that the scale of a share ends at 100 %, and that the bar
+// of a lower bound is open.
 func TestBars(t *testing.T) {
 	t.Parallel()
 	r := synthetic([]string{"spin", "pubsub"}, []int{100}, 1)
@@ -178,7 +179,7 @@ func TestBars(t *testing.T) {
 	}
 }
 
-// TestValues: where marks leave no room, a value is left out, and none lies on another.
+// TestValues checks that a value is left out if marks leave no room, and that no two values overlap.
 func TestValues(t *testing.T) {
 	t.Parallel()
 	crowd := chart{x: linear(10, results.Number), y: linear(10, results.Number)}
@@ -199,8 +200,7 @@ func TestValues(t *testing.T) {
 	}
 }
 
-// TestCensoredPart: a curve goes on dotted where waits had not ended, and only
-// there.
+// TestCensoredPart checks that a curve is dotted where waits had not ended, and only there.
 func TestCensoredPart(t *testing.T) {
 	t.Parallel()
 	r := synthetic([]string{"spin"}, []int{100}, 1)

@@ -13,9 +13,8 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// synthetic is a report of these strategies at these numbers of clients, made of recorded runs, each strategy slower
-// and
-// dearer than the one before it.
+// synthetic returns a report of these strategies at these numbers of clients, made of recorded runs. Each strategy is
+// slower and more expensive than the one before it.
 func synthetic(names []string, clients []int, rounds int) *results.Report {
 	file, err := os.Open("../testdata/recorded.json")
 	if err != nil {
@@ -86,7 +85,7 @@ var pages = sync.OnceValue(func() map[string][]results.File {
 	}
 })
 
-// seen is a report in the middle of its last run.
+// seen returns the live page of a report in the middle of its last run.
 func seen(name string, report *results.Report) Live {
 	l := Live{Now: Progress{Run: 2, Runs: 4, Title: name, Round: 1, Phase: "the servers <b>"}, Report: report}
 	if n := len(report.Runs); n > 0 {

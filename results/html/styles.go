@@ -6,7 +6,7 @@ import (
 )
 
 // familiar are the locks that have a style of their own, so that a lock has the same colour in all reports. The first
-// ones are those that are compared most often: they have the colours, and the others the same with dashes.
+// seven are compared most often and have solid lines. The others have the same colours with dashed lines.
 var familiar = []string{
 	"spin", "pubsub", "handoff", "fair", "redsync", "blpop", "cohort",
 	"redlock", "fenced", "redislock", "rueidislock", "redisson-spin", "etcd", "zookeeper", "postgres",
