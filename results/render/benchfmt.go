@@ -48,7 +48,7 @@ func WriteBenchfmt(w io.Writer, r *results.Report) error {
 		case !run.Usable():
 			fmt.Fprintf(&b, "# %s, round %d, is left out: %s\n", name, run.Round, why(run))
 		case run.Speed.Acquisitions == 0:
-			fmt.Fprintf(&b, "# %s, round %d, is left out: not one acquisition\n", name, run.Round)
+			fmt.Fprintf(&b, "# %s, round %d, is left out: no acquisition\n", name, run.Round)
 		default:
 			fmt.Fprintf(&b, "%s %d %s ns/op", name, run.Speed.Acquisitions,
 				benchNumber(float64(run.WindowNS)/float64(run.Speed.Acquisitions)))

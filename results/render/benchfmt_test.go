@@ -51,8 +51,8 @@ func TestABenchmarkNamesWhatIsNotUsual(t *testing.T) {
 	}
 }
 
-// TestBenchstatMakesOneTable groups the lines of two builds as benchstat does:
-// its tables by what the header says, rows and columns by parts of the names.
+// TestBenchstatMakesOneTable groups the lines of two builds as benchstat does: tables by the header, rows and columns
+// by parts of the names.
 func TestBenchstatMakesOneTable(t *testing.T) {
 	t.Parallel()
 	before, after := sample(t, "recorded"), sample(t, "recorded")

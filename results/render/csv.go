@@ -61,7 +61,8 @@ type csvColumn struct {
 // mayBeBound matches the durations that may be lower bounds.
 var mayBeBound = regexp.MustCompile("wait|^service_|^fault_")
 
-// csvColumns has a second column for a metric that may be a lower bound, which reports whether it is.
+// csvColumns returns a column for each metric. If the metric may be a lower bound, a second column reports whether it
+// is.
 func csvColumns() []csvColumn {
 	var columns []csvColumn
 	add := func(m results.Metric, title string, write func(results.Figure) string) {

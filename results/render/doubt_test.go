@@ -35,7 +35,7 @@ func TestTablesShowNoPercentileOfTooFew(t *testing.T) {
 	}
 }
 
-// A run that cannot be trusted never shows "held", whatever the audit saw. A broken claim is shown of every run.
+// A run that cannot be trusted never shows "held", whatever the audit saw. A broken claim of any run is shown.
 func TestInvalidRunsAreNeverHeld(t *testing.T) {
 	for invalid, want := range []string{"held", "held (2 of 3 trusted)", "held (1 of 3 trusted)", "INVALID"} {
 		r := sample(t, "normal")
@@ -67,7 +67,7 @@ func TestInvalidRunsAreNeverHeld(t *testing.T) {
 	}
 }
 
-// A figure of which a third or more was subtracted is not printed to three digits, in tables, ratios and verdicts.
+// A figure is not printed with three digits if a third or more was subtracted, in tables, ratios and verdicts.
 func TestWhatIsLeftOfASubtractionIsRough(t *testing.T) {
 	limit, err := results.ParseThreshold("redis_cpu_per_acq<1s")
 	if err != nil {
@@ -112,7 +112,7 @@ func TestWhatIsLeftOfASubtractionIsRough(t *testing.T) {
 	}
 }
 
-// What stands in brackets after a ratio depends on its own rounds, whatever number was asked for.
+// The brackets after a ratio depend on the rounds of this ratio, not on the number that was requested.
 func TestTheLegendOfRatiosIsThatOfTheirRounds(t *testing.T) {
 	const interval = "ratios: median of the rounds (its 95 % interval"
 	const span = "median (smallest–largest) of the rounds"

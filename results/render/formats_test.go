@@ -26,7 +26,7 @@ func written(t *testing.T, write func(io.Writer, *results.Report) error, r *resu
 }
 
 func TestFormatsGolden(t *testing.T) {
-	awkward := sample(t, "recorded") // what a format may trip over
+	awkward := sample(t, "recorded") // texts that a format must escape
 	awkward.Strategies[0].Name = `spin:backoff=fixed,base=5ms,note="a|b"`
 	for i := range awkward.Runs {
 		if awkward.Runs[i].Strategy == "spin" {
@@ -74,8 +74,7 @@ func TestFormatsOfZerosAreSound(t *testing.T) {
 	}
 }
 
-// readBench reads benchmark lines with Go's own reader and fails on what it does
-// not understand.
+// readBench reads benchmark lines with Go's own reader, and fails on lines that it cannot parse.
 func readBench(t *testing.T, document []byte) []*benchfmt.Result {
 	t.Helper()
 	reader := benchfmt.NewReader(bytes.NewReader(document), "bench.txt")
@@ -100,7 +99,7 @@ func readBench(t *testing.T, document []byte) []*benchfmt.Result {
 	return all
 }
 
-// A lock that no client obtained after a fault has no recovery time in the CSV, but a lower bound.
+// If no client obtained the lock after a fault, the CSV has a lower bound of the recovery time.
 func TestANeverIsNoTimeInTheCSV(t *testing.T) {
 	t.Parallel()
 	report := sample(t, "faults")
@@ -118,7 +117,7 @@ func TestANeverIsNoTimeInTheCSV(t *testing.T) {
 	}
 }
 
-// Every duration of a row of which a report may know only a lower bound has a column that says so.
+// Every duration that may be only a lower bound has a column that reports whether it is.
 func TestLowerBoundsAreMarkedInTheCSV(t *testing.T) {
 	t.Parallel()
 	report := sample(t, "normal")
@@ -169,7 +168,7 @@ func TestHgrm(t *testing.T) {
 	}
 }
 
-// Each run is said to be on the server that it was on.
+// Each row names the server that its run used.
 func TestRunsAreOnTheirServers(t *testing.T) {
 	r := &results.Report{
 		Redis: results.Redis{Name: "valkey", Version: "9.1.2"}, Rounds: 1, Workload: workloads.Default(),

@@ -80,7 +80,7 @@ func WriteHgrm(w io.Writer, r *results.Report, name string) error {
 		waits.Histogram.StdDev()/ms)
 	fmt.Fprintf(&b, "#[Max     = %12.6f, Total count    = %12d]\n", float64(most)/ms, total)
 	if exact < 1 {
-		fmt.Fprintf(&b, "# from %.12f on these are lower bounds: %d waits had not ended, or were given up\n",
+		fmt.Fprintf(&b, "# from percentile %.12f on the values are lower bounds: %d waits had not ended or had timed out\n",
 			exact, waits.Censored)
 	}
 	return words.Write(w, "percentiles", b.Bytes())

@@ -12,8 +12,8 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// The lines of jq in docs/REGRESSIONS.md make what the tools read, without runs that cannot
-// be trusted and without lower bounds.
+// The jq commands in docs/REGRESSIONS.md write what the tools read, without runs that cannot be trusted and without
+// lower bounds.
 func TestRecipesOfJq(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../docs/REGRESSIONS.md")

@@ -127,7 +127,7 @@ func (p *page) found(all []findings.Finding) {
 	}
 }
 
-// legend returns how the figures were obtained, and the meaning of their signs.
+// legend writes how the figures were obtained, and the meaning of their signs.
 func (p *page) legend(r *results.Report, all []results.Summary, figures string) {
 	if len(all) > 0 {
 		p.Entry("read", p.method(r))
@@ -175,7 +175,7 @@ func signs(figures string, r *results.Report) string {
 	if strings.Contains(figures, "≥") {
 		unknown := "had not ended"
 		if slices.ContainsFunc(r.Runs, func(run results.Run) bool { return run.Waiting.TimedOut > 0 }) {
-			unknown = "were given up or had not ended"
+			unknown = "timed out or had not ended"
 		}
 		explained = append(explained, "≥ lower bound: some "+unknown+", or too few waits support it")
 	}

@@ -29,8 +29,7 @@ func shortCases(t *testing.T) map[string]*results.Report {
 	return cases
 }
 
-// A name stays in one piece for as long as a line of the terminal takes it, and stands with
-// its figures where it fits their line.
+// A name is not wrapped if it fits on a line of the terminal, and is on the line of its figures if there is room.
 func TestShortTableBreaksNoName(t *testing.T) {
 	for name, beside := range map[string]bool{
 		"spin": true, "twelve-chars": true, "spin:backoff=decorrelated,base=1.5ms,cap=100.25ms,multiplier=1.75": false,

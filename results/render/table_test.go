@@ -74,7 +74,7 @@ func trimLines(s string) string {
 	return regexp.MustCompile(`(?m) +$`).ReplaceAllString(s, "")
 }
 
-// extreme has long names and texts, and every table.
+// extreme returns a report with long names and texts, and with every table.
 func extreme(t *testing.T) *results.Report {
 	t.Helper()
 	r := sample(t, "faults")

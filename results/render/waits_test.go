@@ -28,7 +28,7 @@ func TestWaitsThatWereGivenUpAreReported(t *testing.T) {
 		flat := strings.Join(strings.Fields(string(written(t, write, r))), " ")
 		const gaveUp = "waits ended without a lease at --timeout 300ms: "
 		at := strings.Index(flat, gaveUp)
-		if at < 0 || !strings.Contains(flat, "≥ lower bound: some were given up") ||
+		if at < 0 || !strings.Contains(flat, "≥ lower bound: some timed out") ||
 			strings.Contains(flat, "served every client") {
 			t.Errorf("%s:\n%s", name, flat)
 			continue
