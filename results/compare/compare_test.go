@@ -18,14 +18,13 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// noise are factors around 1 as a quiet machine gives them, other ones for every
-// offset.
+// noise returns factors around 1, as on a quiet machine. They differ for each offset.
 func noise(i int) float64 {
 	return []float64{1.012, 0.991, 1.004, 0.987, 1.009, 0.996, 1.001, 1.015, 0.993, 1.006, 0.985, 1.011}[i%12]
 }
 
-// side is a build's reports, one run of spin each, slower and dearer by these factors. The base
-// and the head were recorded in turns.
+// side returns a build's reports with one run of spin each, slower and more expensive by these factors. The base and
+// the head were recorded in turns.
 func side(name string, reports int, offset int, slower, dearer float64) Side {
 	s := Side{Name: name}
 	first := time.Date(2026, 1, 1, 0, 0, len(name)+offset, 0, time.UTC)
@@ -72,7 +71,7 @@ func do(t *testing.T, compare method, base, head Side) *Comparison {
 	return c
 }
 
-// verdicts are those of one strategy, by metric.
+// verdicts returns the verdicts on one strategy, by metric.
 func verdicts(c *Comparison, strategy string) map[string]results.Verdict {
 	found := map[string]results.Verdict{}
 	for _, s := range c.Strategies {
@@ -161,7 +160,7 @@ func TestStrategiesOfOneSide(t *testing.T) {
 	}
 }
 
-// A head that lacks a strategy of the base has not been compared there, whatever its other figures are.
+// A comparison is insensitive if the head lacks a strategy of the base, whatever the other figures are.
 func TestStrategyThatTheHeadLacks(t *testing.T) {
 	base, head := side("base", 8, 0, 1, 1), side("head", 8, 5, 1, 1)
 	base.Reports[0].Strategies = append(base.Reports[0].Strategies, results.Strategy{Name: "fair"})
@@ -265,7 +264,7 @@ func TestGolden(t *testing.T) {
 					t.Fatal(err)
 				}
 				if ending == "json" && slices.Contains([]string{"same", "improved", "noisy", "alone"}, name) {
-					var back Comparison // the others are enough to read
+					var back Comparison // for the other fields
 					if err := json.Unmarshal(got.Bytes(), &back); err != nil || cmp.Diff(*c, back) != "" {
 						t.Errorf("%v, (-written +read):\n%s", err, cmp.Diff(*c, back))
 					}

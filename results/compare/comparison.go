@@ -43,7 +43,7 @@ func ParseMetric(name string) (Metric, error) {
 const (
 	Better    results.Verdict = "better"
 	Worse     results.Verdict = "worse"
-	NoneFound results.Verdict = "none found" // no difference that counts, and one of the threshold would have been found
+	NoneFound results.Verdict = "none found" // no change counts; one of the threshold's size would have been found
 	Undecided results.Verdict = "undecided"  // too few or too noisy sessions, not recorded in turns, or lower bounds
 )
 
@@ -56,7 +56,7 @@ const (
 // Rules define which differences count.
 type Rules struct {
 	Alpha          float64 `json:"alpha"`           // accepted probability of a false finding
-	Threshold      float64 `json:"threshold"`       // least change; 0.05 means 5 %
+	Threshold      float64 `json:"threshold"`       // smallest change that counts; 0.05 means 5 %
 	CountThreshold float64 `json:"count_threshold"` // the same for counts per acquisition
 	// Primary is the metric that is tested at the full Alpha. The counts that decide on their own share another
 	// Alpha, and all other metrics a third one (Holm).
@@ -92,9 +92,9 @@ type Comparison struct {
 	Machine    string          `json:"machine"`
 	Strategies []Strategy      `json:"strategies"`
 	Verdict    results.Verdict `json:"verdict"`
-	Different  []Difference    `json:"different,omitempty"` // in workload or environment; compared nevertheless
+	Different  []Difference    `json:"different,omitempty"` // conditions; the reports are compared nevertheless
 	LeftOut    results.Remarks `json:"left_out,omitempty"`  // runs and strategies, with the reason
-	Missing    []string        `json:"missing,omitempty"`   // strategies of the base of which the head has no run
+	Missing    []string        `json:"missing,omitempty"`   // strategies of the base without a run of the head
 	// Broken names the guarantees that the head's strategies claim and broke.
 	Broken      results.Remarks `json:"broken_claims,omitempty"`
 	Notes       results.Remarks `json:"notes,omitempty"`
@@ -137,15 +137,15 @@ type Result struct {
 	// builds. Adjusted is P after Holm's adjustment, which is compared with alpha.
 	P        *float64 `json:"p"`
 	Adjusted *float64 `json:"p_adjusted"`
-	// Detectable is the smallest change for the worse that at least 80 % of such sessions would have
-	// called so; nil with lower bounds, without turns, or if no change could be called.
+	// Detectable is the smallest change for the worse that at least 80 % of such sessions would have reported; nil with
+	// lower bounds, if the sides were not recorded in turns, or if no change could have been reported.
 	Detectable *float64 `json:"detectable"`
-	// Sensitive reports whether a change for the worse of the threshold would have been significant
-	// with that probability.
+	// Sensitive reports whether a change for the worse as large as the threshold would have been significant in at least
+	// 80 % of such sessions.
 	Sensitive bool            `json:"sensitive"`
 	Verdict   results.Verdict `json:"verdict"`
-	// Needed is the number of sessions per side, or of pairs, from which this metric can be decided,
-	// if there were fewer, or about so many if they scatter too much; else 0.
+	// Needed is the number of sessions per side, or of pairs, that a verdict on this metric needs if there were too few.
+	// It is an estimate if they scatter too much; else 0.
 	Needed   int             `json:"needed,omitempty"`
 	Warnings results.Remarks `json:"warnings,omitempty"`
 }
@@ -171,10 +171,10 @@ func (c *Comparison) conclude() {
 	c.Verdict = c.Rules.overall(all, func(metric string) bool { return metric == c.Rules.Primary })
 }
 
-// counted are the metrics of a strategy's cost that hardly scatter, so that they decide where times cannot.
+// counted are the metrics of a strategy's cost that hardly scatter, so that they decide even if times scatter too much.
 var counted = []string{"commands_per_acq", "round_trips_per_acq"}
 
-// decides reports whether a metric is one of those, and not the primary one.
+// decides reports whether a metric is in counted and is not the primary one.
 func (r Rules) decides(metric string) bool {
 	return metric != r.Primary && slices.Contains(counted, metric)
 }
@@ -224,8 +224,8 @@ func (c *Comparison) Scattered() bool {
 	return scattered && c.Verdict == Undecided
 }
 
-// Insensitive names what the head lacks, and the results that count but could have missed a change for the worse as
-// large as the threshold, with the smallest change that they would have detected; "" if there are none.
+// Insensitive lists the strategies that the head lacks, and the results that could have missed a change for the worse
+// as large as the threshold, each with the smallest change that it would have detected; "" if there are none.
 func (c *Comparison) Insensitive() string {
 	var all []string
 	for _, name := range c.Missing {

@@ -12,11 +12,11 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// Difference is a condition that is not the same in two reports.
+// Difference is a condition that differs between two reports.
 type Difference struct {
 	What     string `json:"what"`      // "workload clients"
 	Base     string `json:"base"`      // its value
-	BaseFile string `json:"base_file"` // the report with it
+	BaseFile string `json:"base_file"` // the file with this value
 	Head     string `json:"head"`
 	HeadFile string `json:"head_file"`
 }

@@ -17,25 +17,23 @@ var ErrNothingInCommon = errors.New("base and head have no strategy in common")
 type test struct {
 	Result
 	strategy string
-	// least and most are the outcomes if each value with only a lower bound is chosen so that the
-	// head is as small, or as large, against the base as possible. The true change lies between
-	// them, since both statistics only grow with a value of the head. Without bounds they are
-	// equal.
+	// least and most are the estimates if each lower bound is replaced by the value that makes the head as small, or as
+	// large, as possible relative to the base. The true change lies between them, because both statistics never fall if a
+	// value of the head rises. Without lower bounds they are equal.
 	least, most estimate
 	paired      bool
 	deviation   float64           // standard error of the log ratio of head to base, see detectable
-	freedom     func(int) int     // its degrees of freedom with that many pairs, or sessions a side
-	drifts      bool              // the sides were not recorded in turns: a change may be the machine's
-	open        int               // sessions or pairs with a bound only
+	freedom     func(int) int     // its degrees of freedom with that many pairs, or sessions per side
+	drifts      bool              // the sides were not recorded in turns: the machine may have changed
+	open        int               // sessions or pairs with only a lower bound
 	possible    float64           // the smallest p with this number of sessions or pairs
-	leastP      func(int) float64 // the same with that many pairs, or sessions a side
+	leastP      func(int) float64 // the same with that many pairs, or sessions per side
 }
 
-// Unpaired compares two sets of sessions: medians and Mann–Whitney's U test
-// (golang.org/x/perf/benchmath). A session, which is a report, counts once with the median of
-// its rounds, because its rounds are not independent: they share a server and an hour. The
-// families of tests are those of Paired. If the sides were not recorded in turns, it calls no
-// change: the speed of one machine now and half an hour ago are not independent either.
+// Unpaired compares two sets of sessions: medians and Mann–Whitney's U test (golang.org/x/perf/benchmath). A session,
+// which is a report, counts once with the median of its rounds, because its rounds are not independent: they share a
+// server and the state of the machine. The families of tests are those of Paired. If the sides were not recorded in
+// turns, it reports no change, because the machine itself may have become faster or slower in between.
 func Unpaired(base, head Side, rules Rules) (*Comparison, error) {
 	base, again := base.distinct()
 	head, andAgain := head.distinct()
@@ -65,8 +63,8 @@ func Unpaired(base, head Side, rules Rules) (*Comparison, error) {
 	return c, nil
 }
 
-// logs returns the logarithms of a side's figures. A lower bound counts as infinite if large,
-// else as its value.
+// logs returns the logarithms of a side's figures. A lower bound counts as infinite if large is set, otherwise as its
+// value.
 func logs(m Metric, figures []results.Figure, large bool) []float64 {
 	var values []float64
 	for _, f := range figures {
@@ -79,15 +77,14 @@ func logs(m Metric, figures []results.Figure, large bool) []float64 {
 	return values
 }
 
-// Paired compares runs taken in turns: the first report of the base with the first of the head,
-// and so on. It tests the log ratios of the pairs with Wilcoxon's signed-rank test, in three
-// families of tests (Holm in each): the primary metric of all strategies, the counts that decide
-// on their own (see Rules.decides), also those of a client alone, and all other metrics. So two equal
-// builds are called different by one family, in either direction, with a probability of at most
-// alpha, and the head is called worse with at most half of it.
+// Paired compares runs taken in turns: the first report of the base with the first of the head, and so on. It tests the
+// log ratios of the pairs with Wilcoxon's signed-rank test, in three families of tests (Holm in each): the primary
+// metric of all strategies, the counts that decide on their own (see Rules.decides), including those of runs with a
+// single client, and all other metrics. If two builds are equal, each family finds a difference in either direction
+// with a probability of at most alpha, and finds the head worse with at most half of it.
 //
-// It leaves out a pair if one run cannot be compared. It keeps a pair with lower bounds only, which
-// may leave the verdict open: see test.
+// It leaves out a pair if one run cannot be compared. It keeps a pair that has only lower bounds, which may leave the
+// verdict open: see test.
 func Paired(base, head Side, rules Rules) (*Comparison, error) {
 	return compare(MethodPaired, base, head, rules, func(m Metric, strategy string, base, head Side) *test {
 		var before, after []results.Figure
@@ -156,7 +153,7 @@ func newSample(values []results.Figure) Sample {
 }
 
 // compare makes a comparison from the tests of all metrics and strategies that both sides have, in the families of
-// Paired. Of a client alone it tests only the counts that decide.
+// Paired. For the runs of a single client it tests only the counts that decide.
 func compare(
 	method string, base, head Side, rules Rules, make func(m Metric, strategy string, base, head Side) *test,
 ) (*Comparison, error) {
@@ -212,9 +209,9 @@ func compare(
 // alone is added to the name of a strategy in the runs of one client.
 const alone = " alone"
 
-// adjust tests a family and sets its verdicts. A result is surely significant if it is so with
-// the larger p of every test, and surely not if it is not with the smaller ones: Holm's
-// adjustment only grows with the p-values.
+// adjust tests a family and sets its verdicts. A result is certainly significant if it is significant with the larger p
+// of every test, and certainly not if it is not with the smaller p of every test: an adjusted p never falls if a
+// p-value rises.
 func adjust(family []*test, alpha float64) {
 	var larger, smaller []float64
 	for _, t := range family {
@@ -252,7 +249,7 @@ func (t *test) conclude(tests int, alpha, perhaps float64) {
 	t.Verdict = t.judge(t.least, *t.Adjusted, alpha)
 	for _, o := range []estimate{t.least, t.most} {
 		for _, p := range []float64{*t.Adjusted, perhaps} {
-			if t.judge(o, p, alpha) != t.Verdict { // it depends on values that are only bounds
+			if t.judge(o, p, alpha) != t.Verdict { // the verdict depends on values that are only lower bounds
 				t.Verdict, t.P, t.Adjusted = Undecided, nil, nil
 				t.Warnings = append(t.Warnings,
 					results.BoundsOpen.Remark(t.open, max(t.Base.N, t.Head.N)))
@@ -274,8 +271,7 @@ func (t *test) conclude(tests int, alpha, perhaps float64) {
 	}
 }
 
-// scattered makes the result undecided, and sets how many pairs or sessions would do. The column finds says how much
-// the sessions scatter.
+// scattered makes the result undecided, and sets how many pairs or sessions would be enough.
 func (t *test) scattered(warning results.Code, alpha float64) {
 	t.Verdict, t.Warnings = Undecided, append(t.Warnings, warning.Remark())
 	t.Needed = enough(min(t.Base.N, t.Head.N), t.deviation, t.freedom, alpha, t.shift(t.Threshold))
@@ -289,8 +285,8 @@ func (t *test) shift(size float64) float64 {
 	return math.Log1p(size)
 }
 
-// detect sets the change for the worse that would have been found. It returns the smallest measured change that counts,
-// as a log ratio.
+// detect sets the smallest change for the worse that would have been found. It returns the smallest measured change
+// that counts, as a log ratio.
 func (t *test) detect(alpha float64) (certain float64) {
 	sign := 1.0
 	if t.Higher {

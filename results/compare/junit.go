@@ -31,8 +31,8 @@ type (
 	}
 )
 
-// WriteJUnit writes a test case for each metric that counts, of each strategy: failed if it is worse, skipped if it is
-// undecided, or failed too if the rules are strict. A broken guarantee is an error.
+// WriteJUnit writes a test case for each strategy and each metric that counts for the verdict. The case fails if the
+// metric is worse. An undecided case is skipped, or fails if the rules are strict. A broken guarantee is an error.
 func WriteJUnit(w io.Writer, c *Comparison) error {
 	s := suite{Name: "lockbench " + c.Base.Name + " " + c.Head.Name}
 	for name, r := range c.results() {
@@ -40,7 +40,7 @@ func WriteJUnit(w io.Writer, c *Comparison) error {
 			continue
 		}
 		one := testCase{Class: name, Name: r.Metric}
-		said := &message{fmt.Sprintf("%s: %s, %s to %s, %s (%s), this session would have detected %s: %s", r.Label, r.Verdict,
+		said := &message{fmt.Sprintf("%s: %s, %s to %s, %s (%s), smallest detectable change %s: %s", r.Label, r.Verdict,
 			r.figure(r.Base), r.figure(r.Head), percent(r.Delta), r.interval(), size(r.Detectable),
 			r.Warnings)}
 		switch {

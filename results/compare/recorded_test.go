@@ -46,7 +46,7 @@ func recorded(t *testing.T, strategies ...string) (sessions []results.File) {
 	return sessions
 }
 
-// slowed is a session whose rates are a fifth lower.
+// slowed returns a session with rates that are a fifth lower.
 func slowed(r results.File) results.File {
 	worse := *r.Report
 	worse.Runs = slices.Clone(r.Runs)
@@ -66,7 +66,7 @@ func simulations() int {
 	return 20
 }
 
-// alternating gives sessions that are in no order times of recording in turns.
+// alternating gives sessions start times as if they had been recorded in turns.
 func alternating(base, head []results.File) ([]results.File, []results.File) {
 	sides := [2][]results.File{base, head}
 	for of, side := range sides {
@@ -80,8 +80,8 @@ func alternating(base, head []results.File) ([]results.File, []results.File) {
 	return sides[0], sides[1]
 }
 
-// In any order the sessions of one build are alike, so that what a comparison calls worse is a false alarm: at most
-// a twentieth may be. A fifth less is found nearly always.
+// Shuffled sessions of one build do not differ, so every verdict of worse is a false alarm: at most a twentieth may be.
+// A rate that is a fifth lower is found nearly always.
 func TestRecordedSessions(t *testing.T) {
 	t.Parallel()
 	draws := simulations()

@@ -11,8 +11,8 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// The rounds of a session have a server and an hour in common: six rounds of one session
-// against six of another are one value a side, however far they lie apart.
+// The rounds of a session share a server and the state of the machine, so six rounds of one session are a single value
+// per side, however much the sides differ.
 func TestRoundsOfASessionCountOnce(t *testing.T) {
 	t.Parallel()
 	const rounds = 6
@@ -60,7 +60,7 @@ func TestCopiesOfASessionCountOnce(t *testing.T) {
 	}
 }
 
-// recordedAs gives the sessions of two sides times of recording in this order, such as "bhbh".
+// recordedAs gives the sessions of two sides start times in this order, such as "bhbh".
 func recordedAs(base, head Side, order string) {
 	next := map[rune][]results.File{'b': base.Reports, 'h': head.Reports}
 	for i, of := range order {
@@ -101,8 +101,8 @@ func TestOnlyAChangeInTurnsIsCalled(t *testing.T) {
 	}
 }
 
-// The speed of a machine drifts: each session of one build is like the one before. Two blocks of
-// them differ often, and none of it is a change; in turns a true change is still found.
+// The speed of a machine drifts: each session of one build is like the one before. Two blocks of sessions differ often
+// although the build is the same. In turns a true change is still found.
 func TestDriftIsNotCalledAChange(t *testing.T) {
 	t.Parallel()
 	const n, draws, correlation, scatter = 6, 20, 0.8, 0.05
@@ -151,8 +151,8 @@ func TestDriftIsNotCalledAChange(t *testing.T) {
 	}
 }
 
-// A metric that is neither the primary one nor a count that decides counts with --all-metrics alone, and is named
-// without.
+// A metric that is neither the primary one nor a count that decides counts only with --all-metrics. Otherwise the text
+// names it.
 func TestOnlyThePrimaryMetricAndCountsCountUnlessAllDo(t *testing.T) {
 	t.Parallel()
 	for name, compare := range map[string]method{MethodUnpaired: Unpaired, MethodPaired: Paired} {
@@ -180,7 +180,7 @@ func TestOnlyThePrimaryMetricAndCountsCountUnlessAllDo(t *testing.T) {
 	}
 }
 
-// noisy is a side of which the rates scatter by a fifth, slower by this share.
+// noisy returns a side with rates that scatter by a fifth and are lower by this share.
 func noisy(s Side, slower float64, seed uint64) Side {
 	random := rand.New(rand.NewPCG(18, seed))
 	for _, report := range s.Reports {
@@ -202,8 +202,8 @@ func withOneClient(s Side, commands int64) Side {
 }
 
 // Where times scatter too much for a verdict, the same code is undecided and reports how many pairs are enough, a count
-// that rose is worse in runs of many clients as well as of one, and a slower lock is worse or undecided, but never no
-// different.
+// that rose is worse in runs of many clients as well as of one, and a slower lock is worse or undecided, but never
+// "none found".
 func TestCountsDecideWhereTimesCannot(t *testing.T) {
 	t.Parallel()
 	verdicts := map[results.Verdict]int{}
@@ -234,7 +234,7 @@ func TestCountsDecideWhereTimesCannot(t *testing.T) {
 	t.Logf("a fifth slower: %v", verdicts)
 }
 
-// What runs of one client say of guarantees counts, and which of them are left out is named.
+// Guarantees that broke in runs of a single client count, and the runs that are left out are named.
 func TestRunsOfOneClientAreJudgedToo(t *testing.T) {
 	t.Parallel()
 	base, head := withOneClient(side("base", 14, 0, 1, 1), 7), withOneClient(side("head", 14, 5, 1, 1), 7)
@@ -250,7 +250,7 @@ func TestRunsOfOneClientAreJudgedToo(t *testing.T) {
 	}
 }
 
-// A lock that costs less is not better where its times are undecided.
+// A lock that costs less is not better if its times are undecided.
 func TestFewerCommandsDoNotHideUndecidedTimes(t *testing.T) {
 	t.Parallel()
 	c := do(t, Paired, noisy(side("base", 14, 0, 1, 1), 0, 1), noisy(side("head", 14, 5, 1, 6.0/7), 0, 2))
@@ -259,7 +259,7 @@ func TestFewerCommandsDoNotHideUndecidedTimes(t *testing.T) {
 	}
 }
 
-// What has found nothing says what it would have found, and whether that is enough for the threshold.
+// A comparison that found nothing reports what it would have found, and whether that is enough for the threshold.
 func TestNothingFoundSaysWhatWouldHaveBeen(t *testing.T) {
 	t.Parallel()
 	for name, compare := range map[string]method{MethodUnpaired: Unpaired, MethodPaired: Paired} {
@@ -297,8 +297,7 @@ func TestNothingFoundSaysWhatWouldHaveBeen(t *testing.T) {
 	}
 }
 
-// bounded is a side with these values of wait p99, one a report; negative ones are lower
-// bounds.
+// bounded returns a side with these values of wait p99, one per report. Negative values are lower bounds.
 func bounded(name string, ms ...float64) Side {
 	s := side(name, len(ms), 0, 1, 1)
 	for i, v := range ms {

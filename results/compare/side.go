@@ -11,14 +11,14 @@ import (
 
 // Side is one build's reports.
 type Side struct {
-	Name    string // as the user knows it: files, or the binary
+	Name    string // as requested: files, or the binary
 	Reports []results.File
-	// Alone are reports of one client without contention, in pairs as Reports are: what a strategy costs does not
-	// scatter there.
+	// Alone are reports of a single client without contention, paired like Reports. In such runs the cost of a strategy
+	// hardly scatters.
 	Alone []results.File
 }
 
-// ofOneClient returns the side with those reports.
+// ofOneClient returns the side with the reports of a single client as its Reports.
 func (s Side) ofOneClient() Side { return Side{Name: s.Name, Reports: s.Alone} }
 
 // session returns the median of a metric over the comparable runs of a title in a report; nil if
@@ -61,9 +61,8 @@ func (s Side) distinct() (Side, results.Remarks) {
 	return once, again
 }
 
-// inTurns reports whether the sides were recorded in turns: in the order of their recording, the side
-// changes at least as often as the smaller one has sessions. So a machine that becomes slower
-// does so for both.
+// inTurns reports whether the sides were recorded in turns: in the order of their recording, the side changes at least
+// as often as the smaller side has sessions. A machine that becomes slower then slows down both sides.
 func inTurns(base, head Side) bool {
 	all := slices.Concat(base.Reports, head.Reports)
 	slices.SortStableFunc(all, func(a, b results.File) int { return a.Started.Compare(b.Started) })

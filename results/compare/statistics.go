@@ -19,8 +19,8 @@ const (
 	leastToDetect = 4
 	// leastToBound is the number of sessions per side, or of pairs, from which there is an interval.
 	leastToBound = 6
-	// promised is the share of sessions in which a change of the printed minimum size is found, also where one run in
-	// ten is disturbed. The formula aims a little higher, at power.
+	// promised is the share of sessions in which a change of the printed minimum size is found, even if one run in ten is
+	// disturbed. The formula aims at power, which is a little higher.
 	promised, power = 0.8, 0.9
 	// known is the confidence of the upper limit of the scatter: the scatter of a few pairs is often small by chance.
 	known = 0.95
@@ -81,10 +81,10 @@ func unpaired(base, head []float64, alpha float64) estimate {
 	return o
 }
 
-// bound sets the interval that the rank test at this level does not reject: estimates in ascending
-// order, counted in from both ends by the quantile of the test's statistic. The quantile is that of
-// the normal distribution, rounded (Hollander and Wolfe, Nonparametric Statistical Methods, 3.3 and
-// 4.3): from 6 values on it is the exact one, give or take one.
+// bound sets the interval that the rank test at this level does not reject: estimates in ascending order, counted in
+// from both ends by the quantile of the test's statistic. The quantile is that of the normal distribution, rounded
+// (Hollander and Wolfe, Nonparametric Statistical Methods, 3.3 and 4.3): from 6 values on it differs from the exact
+// quantile by at most one.
 func (o *estimate) bound(estimates []float64, variance, alpha float64) {
 	slices.Sort(estimates)
 	n := len(estimates)
@@ -94,13 +94,12 @@ func (o *estimate) bound(estimates []float64, variance, alpha float64) {
 	}
 }
 
-// wilcoxon tests whether differences are equally likely to be positive and negative (Wilcoxon,
-// Biometrics Bulletin 1, 1945), two-sided. Zeros are left out; equal sizes share the mean of their
-// ranks. p is exact for these ranks: the share of all assignments of signs that are at least as
-// extreme. Without differences p is 1. Infinite differences rank as the largest. plus is the sum of
-// the ranks of the positive ones.
+// wilcoxon tests whether differences are equally likely to be positive and negative (Wilcoxon, Biometrics Bulletin 1,
+// 1945), two-sided. Zeros are left out; equal sizes share the mean of their ranks. p is exact for these ranks: the
+// share of all assignments of signs that are at least as extreme. Without differences p is 1. Infinite differences rank
+// as the largest. plus is the sum of the ranks of the positive differences.
 func wilcoxon(differences []float64) (p, plus float64) {
-	var doubled []int // ranks from 1, so that the mean of equal ones is a whole number
+	var doubled []int // twice the ranks, so that the mean of equal ranks is a whole number
 	sum, positive := 0, 0
 	for _, d := range differences {
 		rank := 1
@@ -156,10 +155,11 @@ func leastUnpaired(first, second int) float64 {
 }
 
 // detectable returns three shifts of a log ratio, given the standard error of its estimate and the degrees of freedom.
-// A true shift of significant is significant at this level with probability power: it is z[power] + t[1−α/2] of the
-// upper limits of the standard error. A change that was measured counts from certain on: the threshold (a log ratio
-// too) or, if that is more, as many standard errors as measured. So a true shift is called from found on, which is
-// z[power] more.
+// A true shift as large as significant is significant at this level with probability power: it is z[power] + t[1−α/2]
+// times the upper limit of the standard error. A measured shift counts if it is at least certain: the larger of the
+// threshold (also a log ratio) and z[power] + t[1−α/2] times the measured standard error. A true shift as large as
+// found therefore counts with probability power: it adds z[power] times the upper limit to the larger of the threshold
+// and significant.
 func detectable(deviation float64, freedom int, alpha, threshold float64) (found, significant, certain float64) {
 	limit, margin := deviation*upper(freedom), stats.InvCDF(stats.StdNormal)(power)
 	errors := margin + stats.InvCDF(stats.TDist{V: float64(freedom)})(1-alpha/2)
@@ -175,8 +175,9 @@ func upper(freedom int) float64 {
 	return math.Pow(max(part, 0.1), -1.5)
 }
 
-// enough returns the number of pairs, or of sessions a side, with which a change of the threshold would be significant,
-// if they scatter as these do; mostNeeded if it is not less than that. freedom gives the degrees of freedom.
+// enough returns the number of pairs, or of sessions per side, with which a change as large as the threshold would be
+// significant if they scatter like the present ones; mostNeeded if that is not enough. freedom gives the degrees of
+// freedom.
 func enough(n int, deviation float64, freedom func(int) int, alpha, threshold float64) int {
 	return n + 1 + sort.Search(max(0, mostNeeded-n-1), func(i int) bool {
 		more := n + 1 + i
@@ -185,7 +186,7 @@ func enough(n int, deviation float64, freedom func(int) int, alpha, threshold fl
 	})
 }
 
-// mostNeeded is the largest number of pairs that is proposed.
+// mostNeeded is the largest number of pairs or sessions that a message proposes.
 const mostNeeded = 1000
 
 // ofPairs returns the standard error of the Hodges–Lehmann estimate of paired log ratios.

@@ -50,7 +50,7 @@ func TestWilcoxonAgainstTheTableOfCriticalValues(t *testing.T) {
 	}
 }
 
-// withRankSum are n differences whose positive ranks have that sum.
+// withRankSum returns n differences whose positive ranks have that sum.
 func withRankSum(n, sum int) []float64 {
 	var differences []float64
 	for rank := n; rank >= 1; rank-- {
@@ -133,7 +133,7 @@ func TestHolm(t *testing.T) {
 	}
 }
 
-// disturbed are the log ratios of pairs of runs, of which one in ten is slower by up to most.
+// disturbed returns the log ratios of pairs of runs, of which one in ten is slower by up to most.
 func disturbed(random *rand.Rand, n int, scatter, most float64) []float64 {
 	run := func() float64 {
 		x := scatter * random.NormFloat64()
@@ -149,8 +149,8 @@ func disturbed(random *rand.Rand, n int, scatter, most float64) []float64 {
 	return ratios
 }
 
-// A session says how small a change it would have detected, and in at least the promised share of other sessions, as
-// noisy as that one, a change of that size is called. A session passes as sensitive only if it would find a change of
+// A session reports the smallest change that it would have detected. In at least the promised share of other sessions
+// with the same noise, a change of that size is found. A session passes as sensitive only if it would find a change of
 // the threshold as often, or it is one of the few whose scatter is beyond its upper limit.
 func TestDetectableKeepsItsPromise(t *testing.T) {
 	t.Parallel()
@@ -206,7 +206,7 @@ func TestDetectableKeepsItsPromise(t *testing.T) {
 	}
 }
 
-// With the number of pairs that are enough, about half of the sessions of that scatter are sensitive.
+// With the proposed number of pairs, about half of the sessions with that scatter are sensitive.
 func TestTheNeededPairsDo(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(18, 2))

@@ -217,7 +217,7 @@ func (c *Comparison) undecided() string {
 	}
 	switch {
 	case worst == nil:
-		return "there is no run of both sides with " + c.Rules.Primary
+		return "base and head have no runs in common with " + c.Rules.Primary
 	case worst.Detectable == nil:
 		return of + ": " + worst.Warnings[0].Text
 	}
@@ -281,7 +281,7 @@ func (c *Comparison) changes(v results.Verdict, counting bool) string {
 	return few(found)
 }
 
-// few lists at most five of several.
+// few joins at most five texts, and writes how many others there are.
 func few(found []string) string {
 	const most = 5
 	if len(found) > most {
@@ -290,7 +290,7 @@ func few(found []string) string {
 	return strings.Join(found, ", ")
 }
 
-// conditions writes what was compared.
+// conditions writes the builds, the workload, the machine and the metrics that count.
 func (c *Comparison) conditions(p *layout.Page) {
 	side := func(b Build) string {
 		return fmt.Sprintf("%s · %s · %s", b.Name, b.Version, words.Count(b.Reports, "report"))
@@ -325,8 +325,8 @@ func (c *Comparison) remarks() []string {
 			"Mann–Whitney U test; a session is a report, with the median of its rounds; "+family)
 	}
 	lines = append(lines, fmt.Sprintf("finds: the smallest change for the worse that at least %.0f %% of such sessions "+
-		"would have reported: z·s + the larger of the threshold and t[1−α/2]·s + z·s, with z = z[%v] and s the upper "+
-		"%.0f %% limit of the standard error; where that larger one is not the threshold, a smaller change is undecided",
+		"would have reported: z·s + max(threshold, t[1−α/2]·s + z·s), with z = z[%v] and s the upper %.0f %% limit of the "+
+		"standard error; if that maximum is not the threshold, a smaller change is undecided",
 		promised*100, power, known*100))
 	if c.Interrupted {
 		lines = append(lines, "interrupted: fewer pairs than requested")
