@@ -10,10 +10,10 @@ import (
 
 // Limits for a finding about commands.
 const (
-	fewCommands = 5.0  // commands more, at least
-	grows       = 2.0  // times the commands with the fewest clients
-	flat        = 1.25 // times the fewest commands, at most: no difference
-	manyMore    = 5.0  // times the clients, for a statement about growth
+	fewCommands = 5.0  // least growth, in commands
+	grows       = 2.0  // least growth, as a factor
+	flat        = 1.25 // largest ratio to the fewest commands that is no difference
+	manyMore    = 5.0  // least ratio of clients for a statement about growth
 )
 
 // cheapest names the locks in Redis with the fewest and with the most commands per acquisition.
@@ -35,7 +35,7 @@ func cheapest(all []results.Summary) []Finding {
 		brief(most, m), leftOut(locks, m, beyond))
 }
 
-// alikeIn returns the strategies whose figure is the same as one's in the known digits.
+// alikeIn returns the strategies whose figure equals that of one in the digits that are known.
 func alikeIn(all []results.Summary, m results.Metric, one results.Summary) []results.Summary {
 	return slices.DeleteFunc(slices.Clone(all), func(s results.Summary) bool { return s.Brief(m) != one.Brief(m) })
 }

@@ -1,5 +1,6 @@
-// Package findings turns figures into sentences. One rule makes each finding for all readers: the page for a browser,
-// the notes under a table, and advise. These select findings by their kind and do the layout.
+// Package findings turns figures into sentences. Each finding comes from one rule, for all readers: the page for a
+// browser, the notes under a table, and the command advise. The readers select findings by their kind and do the
+// layout.
 package findings
 
 import (
@@ -129,7 +130,7 @@ func Of(all []results.Summary) []Finding {
 	return found
 }
 
-// mostBrief is the largest number of findings of Brief, unless it always has more.
+// mostBrief is the largest number of findings of Brief, unless there are more that it never leaves out.
 const mostBrief = 3
 
 // Brief returns the findings to read first: everything unsafe, the waits that timed out, the clients that a lock did

@@ -12,8 +12,7 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// even is a report of two locks, a and b, of which there is nothing to say but
-// which is the better one.
+// even returns a report of two locks, a and b, whose only finding is which one is better.
 func even(rounds int) *results.Report {
 	w := workloads.Default()
 	w.Clients, w.Hold = 100, workloads.Fixed(time.Millisecond)
@@ -45,7 +44,7 @@ func evenRun(name string, round int) results.Run {
 	}
 }
 
-// grown are the same locks at 10 and at 100 clients.
+// grown returns a report of the same locks at 10 and at 100 clients.
 func grown() *results.Report {
 	r := even(1)
 	few := r.Workload
@@ -58,7 +57,7 @@ func grown() *results.Report {
 	return r
 }
 
-// said are all findings of a report, and those that are read first.
+// said returns all findings of a report, and those of Brief.
 func said(r *results.Report) []string {
 	var texts []string
 	for _, f := range append(Of(r.Summaries()), OfReport(r)...) {
@@ -85,7 +84,7 @@ func faster(factor func(round int) float64) func(*results.Report) {
 	}
 }
 
-// cases change a report of two locks of which there is little to say. rounds is that of even; 0 means grown.
+// cases change a report of two locks with few findings. rounds is that of even; 0 means grown.
 var cases = []struct {
 	name   string
 	rounds int
@@ -377,7 +376,7 @@ var cases = []struct {
 	}},
 }
 
-// TestRules compares what each case adds to the findings with what was accepted.
+// TestRules compares the findings that each case adds with the golden file.
 func TestRules(t *testing.T) {
 	t.Parallel()
 	var text strings.Builder

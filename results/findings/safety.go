@@ -106,7 +106,7 @@ func leftovers(s results.Summary) []Finding {
 // mostNamed is the largest number of names in a list.
 const mostNamed = 3
 
-// named lists the first names of all.
+// named lists the first mostNamed of all names, and the number of the others.
 func named(names []string, all int) string {
 	if len(names) == 0 {
 		return ""
@@ -122,8 +122,8 @@ func named(names []string, all int) string {
 // byDesign reports locks whose documentation says that they are unsafe.
 func byDesign(s results.Summary) []Finding { return say("%s", s.Caveat) }
 
-// withoutTokens reports strategies with late holders and without tokens. The counter refused no update of theirs,
-// because it cannot recognise a stale one.
+// withoutTokens reports strategies with late holders and without tokens. The counter could not refuse their updates,
+// because it cannot recognise a stale update without a token.
 func withoutTokens(s results.Summary) []Finding {
 	late := func(run results.Run) bool { return run.Safety.ExpiredOverlaps > 0 && run.Safety.FencedLeases == 0 }
 	if s.Workload.Work != workloads.WorkCounter || s.Workload.Fence == workloads.FenceOff ||

@@ -71,24 +71,24 @@ func byClients(all []results.Summary) []results.Summary {
 		func(a, b results.Summary) int { return a.Workload.Clients - b.Workload.Clients })
 }
 
-// with returns the summaries with the same workload as one.
+// with returns the summaries with the workload of one.
 func with(all []results.Summary, one results.Summary) []results.Summary {
 	return slices.DeleteFunc(slices.Clone(all),
 		func(s results.Summary) bool { return !results.SameWorkload(s.Workload, one.Workload) })
 }
 
-// by orders strategies by a metric that is known of all of them.
+// by orders strategies by a metric, which must be known for all of them.
 func by(m results.Metric) func(a, b results.Summary) int {
 	return func(a, b results.Summary) int { return cmp.Compare(a.Figure(m).Value, b.Figure(m).Value) }
 }
 
-// extremes returns the strategies with the smallest and the largest figure; it must be known of all.
+// extremes returns the strategies with the smallest and the largest figure, which must be known for all of them.
 func extremes(all []results.Summary, m results.Metric) (least, most results.Summary) {
 	return slices.MinFunc(all, by(m)), slices.MaxFunc(all, by(m))
 }
 
-// rivals returns the strategies that can be compared by a metric: valid, known, and locks that
-// kept exclusion.
+// rivals returns the strategies that can be compared by a metric: they have a valid run, the figure is known, and they
+// claim exclusion and kept it.
 func rivals(all []results.Summary, m results.Metric) []results.Summary {
 	return slices.DeleteFunc(slices.Clone(all), func(s results.Summary) bool {
 		violations := s.Figure(results.MustMetric("violations"))
@@ -98,8 +98,8 @@ func rivals(all []results.Summary, m results.Metric) []results.Summary {
 	})
 }
 
-// leftOut names the strategies that rivals leaves out although a statement about the best or the worst would be
-// another with them, with the reason: their figure is beyond those that are compared, or not known.
+// leftOut names the strategies, with the reason, that rivals leaves out although they could change a statement about
+// the best or the worst: their figure is beyond those that are compared, or is not known.
 func leftOut(all []results.Summary, m results.Metric, beyond func(float64) bool) string {
 	var names []string
 	for _, s := range all {
@@ -148,7 +148,7 @@ func exact(f *results.Figure, u results.Unit) results.Quantity {
 	return results.Written(f.Value, f.Text(u))
 }
 
-// collect joins what all runs have, and returns the number of runs that have any.
+// collect joins the phrases of all runs, and returns the number of runs that have any.
 func collect(s results.Summary, of func(results.Run) []results.Phrase) (all []results.Phrase, n int) {
 	for _, run := range s.Runs {
 		if some := of(run); len(some) > 0 {
@@ -165,7 +165,7 @@ func phrases(all results.Remarks) (texts []results.Phrase) {
 	return texts
 }
 
-// alike groups what is of one kind, in the order of the first of each.
+// alike groups the indices of equal kinds, in the order of their first occurrence.
 func alike(kinds []string) (groups [][]int) {
 	known := map[string]int{}
 	for i, kind := range kinds {
@@ -180,8 +180,8 @@ func alike(kinds []string) (groups [][]int) {
 	return groups
 }
 
-// Alike joins the findings about the same strategies that differ only in their figures, as those of several
-// workloads do. members are the indices of what each is made of.
+// Alike joins the findings about the same strategies that differ only in their figures, for example those of several
+// workloads. members has, for each joined finding, the indices of the findings that it combines.
 func Alike(all []Finding) (joined []Finding, members [][]int) {
 	var kinds []string
 	for _, f := range all {
