@@ -65,7 +65,7 @@ const (
 	TokensBeforeOther Code = "tokens_repeated_apart"
 )
 
-// What a report says of its runs: warnings, what was left out, and thresholds.
+// Remarks of a report: warnings, strategies that were left out, and results of thresholds.
 const (
 	RarelyMeant      Code = "rarely_meant"
 	PreflightNote    Code = "preflight_note"
@@ -85,7 +85,7 @@ const (
 	DurationsNotEnd Code = "durations_not_ended"
 )
 
-// What figures show, see the package findings.
+// Findings, see package findings.
 const (
 	RunsNotTrusted   Code = "runs_not_trusted"
 	RunsFailed       Code = "runs_failed"
@@ -116,7 +116,7 @@ const (
 	NothingMeasured  Code = "nothing_measured"
 )
 
-// What a comparison says of its sides and results.
+// Remarks of a comparison about its sides and results.
 const (
 	SameSession      Code = "same_session"
 	RunLeftOut       Code = "run_left_out"
@@ -152,7 +152,7 @@ var coding = []coded{
 	{NoWindow, SeverityInvalid, "{error}", ""},
 	{SeenLate, SeverityInvalid, "it was observed for {seen} of a window of {window}: {cause}", ""},
 	{StoodStill, SeverityInvalid, "lockbench did not run for {still} of {window}: it or its machine was stopped", ""},
-	{Unbalanced, SeverityInvalid, "a client's phases differ from the window by {share}", ""},
+	{Unbalanced, SeverityInvalid, "the phases of a client add up to {share} more or less than the window", ""},
 	{PoolTimeouts, SeverityInvalid, "{commands} commands timed out waiting for a connection (see --pool)", ""},
 	{LateStarts, SeverityInvalid, "the generator was late with {late} starts of {starts}", ""},
 	{
@@ -207,7 +207,7 @@ var coding = []coded{
 		BeyondTimeout, SeverityCaution,
 		"{waits} lasted over {limit} longer than --timeout {timeout}; the longest ended after {longest}", "",
 	},
-	{WaitsNotEnded, SeverityCaution, "{keys} remained of waits that the driver could not end", ""},
+	{WaitsNotEnded, SeverityCaution, "{keys} of waits that the driver could not end remained", ""},
 	{
 		PartOfASession, SeverityNote, "one of several generators",
 		" (Redis's counts include all generators, the acquisitions only this one)",

@@ -49,7 +49,7 @@ func (r *Report) Gist() [][2]string {
 
 func (r *Report) usesRedis() bool { return len(r.Stores) == 0 || r.Redis.Source != "none" }
 
-// varied names the faults and what a sweep changes.
+// varied returns the faults, and the options that a sweep changes.
 func (r *Report) varied() [][2]string {
 	return [][2]string{{"faults", words.Dotted(r.Workload.Given()["fault"]...)}, {"sweep", sweep(r.Points)}}
 }

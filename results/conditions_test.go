@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Whoever adds a fact of the server or of the machine and does not say it is found here.
+// Each field about the server or the machine must appear in the conditions. A new field that does not fails this test.
 func TestEveryConditionIsSaid(t *testing.T) {
 	elsewhere := map[string]string{
 		"Why": "the page has a line for it", "Mode": "next to the version",

@@ -12,29 +12,28 @@ type Distribution struct {
 	P95      *Bound   `json:"p95"`
 	P99      *Bound   `json:"p99"`
 	P999     *Bound   `json:"p999"`
-	// Max is the longest that was seen, a lower bound if that is a censored one, or if a wait was given up.
+	// Max is the longest duration seen. It is a lower bound if that duration is censored, or if a wait ended at its
+	// timeout.
 	Max *Bound `json:"max" add:"max"`
-	// Histogram holds the durations that were seen to end. GaveUpHistogram holds the waits that ended at their
-	// timeout, without a lease. CensoredHistogram holds what was seen of the other censored ones.
-	// EnteredHistogram holds the ages, at the opening of the window, of those that were under way then. See
-	// Survival.
+	// Histogram holds the durations that were seen to end. GaveUpHistogram holds the waits that ended at their timeout,
+	// without a lease. CensoredHistogram holds the observed part of the other censored durations. EnteredHistogram holds
+	// the ages that durations in progress had when the window opened. See Survival.
 	Histogram         Histogram `json:"hdr,omitempty" add:"sum"`
 	GaveUpHistogram   Histogram `json:"gave_up_hdr,omitempty" add:"sum"`
 	CensoredHistogram Histogram `json:"censored_hdr,omitempty" add:"sum"`
 	EnteredHistogram  Histogram `json:"entered_hdr,omitempty" add:"sum"`
 	Rest              *Rest     `json:"rest,omitempty" add:"known"` // of Waiting.PerClient only
-	// durations above the histogram's range; they count as its largest value
+	// Overflow counts the durations above the histogram's range. They count as its largest value.
 	Overflow int64 `json:"overflow,omitempty" add:"sum"`
 }
 
-// Rest is the weight of durations that began after the window. It is put on durations of the
-// same client that were seen.
+// Rest is the weight of durations that began after the window. It is added to observed durations of the same client.
 type Rest struct {
 	Histogram         Histogram `json:"hdr,omitempty" add:"sum"`
 	GaveUpHistogram   Histogram `json:"gave_up_hdr,omitempty" add:"sum"`
 	CensoredHistogram Histogram `json:"censored_hdr,omitempty" add:"sum"`
-	// StarvedHistogram holds the waits of the clients that had no acquisition and only this one wait, which was open
-	// when the window closed. Each has the weight of the whole window, which the other histograms also have.
+	// StarvedHistogram holds the waits of the clients that had no acquisition and only this one wait, which was open when
+	// the window closed. Each has the weight of the whole window. The other histograms contain this weight, too.
 	StarvedHistogram Histogram `json:"starved_hdr,omitempty" add:"sum"`
 }
 
@@ -42,22 +41,21 @@ type Rest struct {
 type Observations struct {
 	Ended  Histogram // seen to their end
 	GaveUp Histogram // waits that ended at their timeout: the lease would have come later, or never
-	Open   Histogram // the part that was seen of the others
-	// Entered holds the ages that durations had when their observation began, if that was not
-	// 0. Each of these durations is also in one of the others.
+	Open   Histogram // observed part of the durations that were not seen to end
+	// Entered holds the ages that durations had when their observation began, if not 0. Each of these durations is also in
+	// Ended, GaveUp or Open.
 	Entered Histogram
 }
 
-// Describe computes the percentiles of durations and keeps their histograms. longest is
-// exact; nil means that there are no durations. The caller sets Count, Censored, MeanNS and
-// Overflow if a histogram's counts are not numbers of durations.
+// Describe computes the percentiles of durations and keeps their histograms. longest is exact; nil means that there are
+// no durations. The caller sets Count, Censored, MeanNS and Overflow if the counts of the histograms are weights, not
+// numbers of durations.
 func Describe(o Observations, longest *Bound) Distribution {
 	return DescribeBetween(o, nil, longest)
 }
 
-// DescribeBetween is Describe for a set in which some weight belongs to durations that were
-// not observed; nil if none does. Without rest the percentiles are too low, with it too high. See
-// Waiting.PerClient.
+// DescribeBetween is Describe for a set in which some weight, rest, belongs to durations that were not observed; nil if
+// none does. Without rest the percentiles are too low, with it too high. See Waiting.PerClient.
 func DescribeBetween(o Observations, rest *Rest, longest *Bound) Distribution {
 	d := Distribution{
 		Count: o.Ended.TotalCount(), Censored: o.GaveUp.TotalCount() + o.Open.TotalCount(), Max: longest, Rest: rest,
@@ -77,8 +75,7 @@ func (d *Distribution) figures() {
 	d.P99, d.P999 = s.Quantile(0.99), s.Quantile(0.999)
 }
 
-// Survival returns the estimate from the histograms, for any percentile. Without histograms it
-// knows nothing.
+// Survival returns the estimate from the histograms, for any percentile. Without histograms its quantiles are unknown.
 func (d Distribution) Survival() Survival {
 	return estimate(Observations{d.Histogram, d.GaveUpHistogram, d.CensoredHistogram, d.EnteredHistogram}, d.Rest, d.Max)
 }
@@ -99,7 +96,7 @@ func Sum(parts ...Distribution) Distribution {
 	return all
 }
 
-// add adds the durations of another recording; the percentiles are those from before.
+// add adds the durations of another recording; it does not update the percentiles.
 func (d *Distribution) add(other Distribution) {
 	sum := 0.0
 	for _, part := range []Distribution{*d, other} {
@@ -142,7 +139,7 @@ func Longest(all ...*Bound) *Bound {
 	return longest
 }
 
-// percentile returns nil if the percentile is not in the report and there are no histograms.
+// percentile returns a percentile; nil if it is not in the report and there are no histograms.
 func (d Distribution) percentile(p float64) *Bound {
 	for name, percent := range percentiles {
 		if percent == p {
@@ -155,8 +152,8 @@ func (d Distribution) percentile(p float64) *Bound {
 // samples is the number of durations, seen to their end or not.
 func (d Distribution) samples() int64 { return d.Count + d.Censored }
 
-// enough reports whether a percentile of the distribution is more than its maximum, which takes one
-// observation beyond it: p99 needs 100, p99.9 needs 1000.
+// enough reports whether there are so many durations that at least one is beyond the percentile; with fewer it is only
+// the maximum. p99 needs 100 durations, p99.9 needs 1000.
 func (d Distribution) enough(percentile float64) bool {
 	const rounding = 1e-9
 	return float64(d.samples()) >= (1-rounding)/(1-percentile/100)

@@ -34,7 +34,7 @@ func TestEveryMetricIsDocumented(t *testing.T) {
 	golden.Section(t, file, begin, end, "\n"+want.String()+"\n")
 }
 
-// Each row has a name of its own, a help text, and can be found.
+// Each row has a unique name and a help text, and FindMetric finds it.
 func TestRowsAreComplete(t *testing.T) {
 	names := map[string]bool{}
 	for _, m := range results.Metrics() {
@@ -42,7 +42,7 @@ func TestRowsAreComplete(t *testing.T) {
 			t.Errorf("%q: %q, or twice", m.Name, m.Help)
 		}
 		names[m.Name] = true
-		m.Of(results.Run{}) // of a run that knows nothing
+		m.Of(results.Run{}) // of a run without any figure
 	}
 	for _, m := range results.ComparedMetrics() {
 		if m.Compared.Label == "" || m.Compared.Resolution <= 0 {

@@ -14,12 +14,12 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// Histogram counts values, mostly nanoseconds: its bins that are not empty, in ascending order. In JSON it
-// is a text, HdrHistogram's V2 compressed encoding in base64.
+// Histogram counts values, mostly in nanoseconds. It has only the bins that are not empty, in ascending order. In JSON
+// it is a text: HdrHistogram's V2 compressed encoding in base64.
 type Histogram []Bin
 
-// Bin is the number of values that count as To, the largest of them. A bin's values differ by less than
-// 0.1 %; up to 2047 each value has a bin of its own.
+// Bin is a range of values and their number. All of them count as To, the largest value of the range. They differ by
+// less than 0.1 %; up to 2047 each value has its own bin.
 type Bin struct{ To, Count int64 }
 
 // Every histogram of a report has this layout: 1 ns to 1 h with three significant digits.
@@ -33,7 +33,7 @@ func NewHistogram() *hdrhistogram.Histogram {
 	return hdrhistogram.New(1, longestRecorded, recordedDigits)
 }
 
-// Counted returns what was recorded in a histogram of any number of digits.
+// Counted returns the values recorded in a histogram, which may have any number of digits.
 func Counted(h *hdrhistogram.Histogram) Histogram {
 	if h.TotalCount() == 0 {
 		return nil
@@ -42,9 +42,9 @@ func Counted(h *hdrhistogram.Histogram) Histogram {
 }
 
 // Exported is Counted of a copy, for callers that lock the histogram only while they copy it. It does what
-// Histogram.Distribution does, but skips the tens of thousands of empty bins. The counts
-// have the layout of HdrHistogram (hdrhistogram.org): first twice as many bins of one
-// width as the digits need, then half as many of each next width, which is twice the last.
+// Histogram.Distribution does, but skips the tens of thousands of empty bins. The counts have the layout of
+// HdrHistogram (hdrhistogram.org): first twice as many bins of one width as the digits need, then half as many of twice
+// that width, and so on.
 func Exported(s *hdrhistogram.Snapshot) Histogram {
 	half := 1 << (bits.Len64(uint64(2*math.Pow10(int(s.SignificantFigures)))-1) - 1)
 	var bins Histogram
@@ -157,8 +157,8 @@ func (h *Histogram) UnmarshalText(encoded []byte) error {
 	return nil
 }
 
-// checkLayout returns an error if an encoded histogram has another layout than a report's. It reads no more
-// of it than its head: a few bytes can stand for hundreds of megabytes.
+// checkLayout returns an error if an encoded histogram has another layout than a report's. It decodes only the header:
+// a few bytes can expand to hundreds of megabytes.
 func checkLayout(encoded string) error {
 	wire := base64.NewDecoder(base64.StdEncoding, strings.NewReader(encoded))
 	var head struct {
@@ -176,7 +176,7 @@ func checkLayout(encoded string) error {
 		return err
 	}
 	if head.Lowest != 1 || head.Highest != longestRecorded || head.Digits != recordedDigits {
-		return fmt.Errorf("the histogram counts %d to %d with %d digits, a histogram of lockbench 1 to %d with %d",
+		return fmt.Errorf("its range is %d to %d with %d digits, but lockbench writes only 1 to %d with %d digits",
 			head.Lowest, head.Highest, head.Digits, longestRecorded, recordedDigits)
 	}
 	return nil

@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The bins are those that the library lists, whatever the number of digits is.
+// The bins are those that the library lists, for any number of digits.
 func TestCountedIsWhatTheLibraryLists(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for digits := 1; digits <= 5; digits++ {
@@ -53,8 +53,8 @@ func TestCountedIsWhatTheLibraryLists(t *testing.T) {
 	}
 }
 
-// TestWideHistogramsAreRefused: a short text can stand for a histogram of 50 MB. One of another layout than
-// lockbench's is refused before it takes its memory. Not parallel: it measures the memory.
+// TestWideHistogramsAreRefused checks that a histogram with another layout than lockbench's is rejected before its
+// memory is allocated: a short text can expand to 50 MB. The test is not parallel, because it measures memory.
 func TestWideHistogramsAreRefused(t *testing.T) {
 	for name, h := range map[string]*hdrhistogram.Histogram{
 		"lockbench's own":   NewHistogram(),
@@ -74,7 +74,7 @@ func TestWideHistogramsAreRefused(t *testing.T) {
 		_, err = ReadJSON(strings.NewReader(document))
 		runtime.ReadMemStats(&after)
 		own := name == "lockbench's own"
-		if own != (err == nil) || !own && !strings.Contains(err.Error(), "the histogram counts 1 to ") {
+		if own != (err == nil) || !own && !strings.Contains(err.Error(), "its range is 1 to ") {
 			t.Errorf("%s: %v", name, err)
 		}
 		const most = 8 << 20 // a wide histogram takes 50 MB

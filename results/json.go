@@ -26,10 +26,9 @@ func WriteJSON(w io.Writer, r *Report) error {
 	return words.WriteJSON(w, "report", document)
 }
 
-// ReadJSON reads what WriteJSON wrote. It refuses a truncated document, one that is no
-// lockbench report, one of another schema version, and one with damaged histograms or those
-// of a layout that lockbench does not write. Texts are made printable. It ignores unknown fields: a schema's
-// version may gain fields.
+// ReadJSON reads what WriteJSON wrote. It rejects a truncated document, a document that is not a lockbench report or
+// has another schema version, and histograms that are damaged or have a layout that lockbench does not write. It makes
+// texts printable. It ignores unknown fields, because a schema version may gain fields.
 func ReadJSON(r io.Reader) (*Report, error) {
 	document, err := io.ReadAll(r)
 	if err != nil {

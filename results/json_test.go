@@ -87,7 +87,7 @@ func TestReadJSONSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-// TestRemarksOfEarlierBuilds are plain texts. They load as remarks without a code.
+// TestRemarksOfEarlierBuilds checks that the plain texts of earlier builds load as remarks without a code.
 func TestRemarksOfEarlierBuilds(t *testing.T) {
 	t.Parallel()
 	r, err := results.ReadJSON(strings.NewReader(`{"schema": "` + results.Schema + `", "warnings": ["w"],

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Leases are the leases of one generator's clients, packed: with those of the others they show whether clients of
-// different generators excluded each other.
+// Leases are the packed leases of one generator's clients. Together with the leases of the other generators they show
+// whether clients of different generators excluded each other.
 type Leases []byte
 
 // Lease is how long a client held a key with a valid lease, from the return of Acquire to the call of Release.
@@ -38,7 +38,7 @@ func (l Leases) Append(last, next Lease) Leases {
 	return l
 }
 
-// errLeases reports that lockbench did not pack these leases.
+// errLeases reports bytes that Append cannot have written.
 var errLeases = errors.New("damaged record of leases")
 
 // All unpacks the leases.
@@ -70,10 +70,10 @@ func (l Leases) All() iter.Seq2[Lease, error] {
 	}
 }
 
-// MostLeases limits the leases of all generators in a run, so that adding up takes some seconds and 300 MB.
+// MostLeases limits the leases of all generators in a run, so that merging takes at most a few seconds and 300 MB.
 const MostLeases = 1 << 20
 
-// placed is a lease by the server's clock, in µs. Its instants may be wrong by as much as exact.
+// placed is a lease on the server's clock, in µs. Its start and its end may each be wrong by up to exact.
 type placed struct {
 	Lease
 	generator int
@@ -81,15 +81,15 @@ type placed struct {
 	repeats   bool // it has the token of an earlier lease of its key
 }
 
-// compare adds to the audit what shows between clients of different generators, whose records these are. It returns why
-// it is not known whether they excluded each other; "" if it is.
+// compare adds to the audit the violations between clients of different generators, whose records are parts. It returns
+// the reason if the leases cannot show whether these clients excluded each other; "" if they can.
 //
-// A client certainly held the lock while it says so less the uncertainty of its clock at both ends. Only what is
-// certain counts, so an overlap that is found is real, and one that is shorter than the uncertainty is not found.
+// A client certainly held the lock during its lease, shortened at both ends by the uncertainty of its generator's
+// clock. Only this time counts. So each overlap found is real, and overlaps shorter than the uncertainty are missed.
 func (r *Run) compare(parts []Run, s Strategy) (why string) {
 	r.Record.Leases = nil
 	if s.Capacity == 0 {
-		return "its strategy admits any number"
+		return "its strategy admits any number of clients"
 	}
 	all, why := r.place(parts)
 	r.Record.Compared = why == ""
@@ -108,7 +108,7 @@ func (r *Run) compare(parts []Run, s Strategy) (why string) {
 	return why
 }
 
-// place returns the leases of all generators by the server's clock. why is the reason if they cannot show every
+// place returns the leases of all generators on the server's clock. why is the reason if they cannot show every
 // overlap; "" if they can.
 func (r *Run) place(parts []Run) (all []placed, why string) {
 	for i, p := range parts {
@@ -138,15 +138,15 @@ func (r *Run) place(parts []Run) (all []placed, why string) {
 	return all, why
 }
 
-// edge is an instant at which a client of a generator begins or ceases to hold a key for certain.
+// edge is an instant at which the time begins or ends in which a client certainly holds a key.
 type edge struct {
 	at, key   int64
 	generator int32
 	begins    int32 // or -1
 }
 
-// overlaps counts the acquisitions of a key that was taken already, but not by clients of the same generator alone:
-// those it has counted itself.
+// overlaps counts the acquisitions of a key that was already held to its capacity. It leaves out those where clients of
+// the same generator alone held it to its capacity, because that generator has counted them itself.
 func (r *Run) overlaps(all []placed, generators, capacity int) (count int64) {
 	edges := make([]edge, 0, 2*len(all))
 	for _, l := range all {
@@ -163,7 +163,7 @@ func (r *Run) overlaps(all []placed, generators, capacity int) (count int64) {
 		if e.begins > 0 && holders >= capacity && own[e.generator] < capacity {
 			count++
 		}
-		if holders > capacity && slices.Max(own) <= capacity { // since the edge before, of the same key
+		if holders > capacity && slices.Max(own) <= capacity { // since the previous edge of the same key
 			r.Safety.OverlapNS += 1000 * (e.at - edges[i-1].at)
 		}
 		holders += int(e.begins)
@@ -174,9 +174,9 @@ func (r *Run) overlaps(all []placed, generators, capacity int) (count int64) {
 }
 
 // regressed counts the leases whose token was not larger than that of an earlier one. It leaves out those that the
-// generator of the lease has counted itself, so that each lease counts once. A lease is earlier if it had ended for
-// certain, and the other was still valid after that: its holder may have got it too late, if the process stood still.
-// Of leases with the same token only the first is not broken.
+// generator of the lease has counted itself, so that each lease counts once. A lease is earlier if it certainly ended
+// before the other one began. If a process stood still, its client may receive a lease after the end of that lease,
+// which then counts as begun at its end. Of several leases with the same token all but the first count.
 func regressed(all []placed) (count int64) {
 	all = slices.DeleteFunc(slices.Clone(all), func(l placed) bool { return !l.Fenced })
 	slices.SortFunc(all, func(a, b placed) int {
@@ -191,7 +191,7 @@ func regressed(all []placed) (count int64) {
 	slices.SortFunc(all, func(a, b placed) int {
 		return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.began(), b.began()))
 	})
-	highest, own := int64(math.MinInt64), map[int]placed{} // of the key: the largest token before, and of each generator
+	highest, own := int64(math.MinInt64), map[int]placed{} // of the key: largest earlier token; newest lease per generator
 	for i, l := range all {
 		if i > 0 && l.Key != all[i-1].Key {
 			highest = math.MinInt64

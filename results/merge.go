@@ -11,15 +11,15 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// Generated is what a generator recorded of a session.
+// Generated holds the records of one generator in a session.
 type Generated struct {
 	Name    string // "generator 0"
-	Missing string // why its last record is missing, or those of some runs
-	*Report        // what it recorded of itself and of each run; nil if nothing is known of it
+	Missing string // why its last record, or those of some runs, are missing
+	*Report        // its record of itself and of each run; nil without any record
 }
 
-// Merge returns the report of all generators' clients together: it adds their records, see Run.Add. The error
-// reports that no generator recorded a run.
+// Merge returns one report about the clients of all generators. It adds up their records, see Run.Add. It fails if no
+// generator recorded a run.
 func Merge(parts []Generated) (*Report, error) {
 	first := slices.IndexFunc(parts, func(p Generated) bool { return p.Report != nil })
 	if first < 0 {
@@ -66,14 +66,14 @@ func Merge(parts []Generated) (*Report, error) {
 	return merged, nil
 }
 
-// enough is the least share of a window that all windows must have in common: otherwise the figures
-// are of different loads.
+// enough is the share of a window that all generators' windows must have in common. With less, the generators measured
+// different loads, and the run is invalid.
 const enough = 0.9
 
-// nearlyAll is the share from which on no label reports the common part.
+// nearlyAll is the common share from which on a run needs no label.
 const nearlyAll = 0.99
 
-// add adds up the generators' records of a run, whose windows are by the server's clock, and returns them.
+// add returns the sum of the generators' records of a run, and these records. Their windows are on the server's clock.
 func add(parts []Generated, indexes []map[runKey]int, key runKey) (sum Run, recorded []Run) {
 	var longest int64
 	var opened, closed time.Time
@@ -116,7 +116,7 @@ func add(parts []Generated, indexes []map[runKey]int, key runKey) (sum Run, reco
 		}
 		for _, label := range run.Labels {
 			switch label.Code {
-			case PartOfASession, ShortOfARound, ShortWindow: // all of them together have labels of their own
+			case PartOfASession, ShortOfARound, ShortWindow: // the sum of all generators gets its own labels
 			default:
 				sum.Labels = sum.Labels.Once(label)
 				labelled[label.Text] = append(labelled[label.Text], name)
@@ -141,7 +141,7 @@ func add(parts []Generated, indexes []map[runKey]int, key runKey) (sum Run, reco
 		sum.Record.Counted, recorded = nil, append(recorded, Run{})
 		sum.Record.Generators = int64(len(parts))
 	}
-	if len(missing) > 0 { // its clients may not have released, for which the strategy is not to blame
+	if len(missing) > 0 { // its clients may not have released, which is not the strategy's fault
 		sum.Safety.Leftovers, sum.Safety.LeftoverCount = nil, nil
 	}
 	sum.Started = opened
@@ -159,9 +159,8 @@ func add(parts []Generated, indexes []map[runKey]int, key runKey) (sum Run, reco
 	return sum, recorded
 }
 
-// contended reports whether clients always waited. No generator sees the waiters of another, so it is only
-// known for several clients of one key, none of which pauses, times out, shares or ends early, and of which a lock
-// admits one at a time.
+// contended reports whether clients always waited. No generator sees the waiters of another, so this is known only for
+// a lock of capacity one on a single key, whose clients do not pause, time out, share leases or end early.
 func contended(s Strategy, each workloads.Spec) bool {
 	return slices.Contains(s.Claims, "exclusion") && s.Capacity == 1 && each.Keys == 1 && each.Rate == 0 &&
 		len(each.Stages) == 0 && each.Think.IsZero() && each.Timeout == nil && !each.Coalesce && each.Iterations == 0
@@ -231,7 +230,7 @@ func frame(parts []Generated, first *Report) *Report {
 	return merged
 }
 
-// relabelled returns a sweep's label with the values that have changed.
+// relabelled returns a sweep's label with the values of the workload after in place of those before.
 func relabelled(label string, before, after workloads.Spec) string {
 	words, was, is := strings.Fields(label), before.Given(), after.Given()
 	for i, word := range words {
@@ -266,7 +265,7 @@ type runKey struct {
 
 func keyOf(run Run) runKey { return runKey{run.Title(), run.Round} }
 
-// index returns where a generator's runs are, the first of each name.
+// index returns the positions of a generator's runs; if a key occurs twice, that of the first run.
 func (p Generated) index() map[runKey]int {
 	at := map[runKey]int{}
 	if p.Report == nil {

@@ -17,8 +17,8 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// generatorFile is a generator's report of spin at two points in one round, its
-// clients having had from 30 turns on.
+// generatorFile returns a generator's report of spin at two points in one round. Each client has at least 30
+// acquisitions.
 func generatorFile(name string, number int) results.Generated {
 	start := time.Date(2026, 5, 7, 12, 30, 0, 0, time.UTC).Add(time.Duration(number) * 20 * time.Millisecond)
 	r := &results.Report{
@@ -44,8 +44,7 @@ func generatorFile(name string, number int) results.Generated {
 	return results.Generated{Name: name, Report: r}
 }
 
-// hundred are the durations of a generator: a hundred, as many times as long as its number, and one of at
-// least 5 s.
+// hundred returns the durations of a generator: a hundred durations scaled by its number, and one of at least 5 s.
 func hundred(n int64) results.Distribution {
 	o := results.Observations{Open: results.Histogram{{To: 5e9, Count: 1}}}
 	for i := range int64(100) {
@@ -111,8 +110,8 @@ func merged(t *testing.T, files ...results.Generated) *results.Report {
 	return r
 }
 
-// TestMerge compares the figures of two generators, the second of which did everything twice as often,
-// with those that were added up by hand.
+// TestMerge compares the merged figures of two generators, of which the second did everything twice as often, with sums
+// computed by hand.
 func TestMerge(t *testing.T) {
 	t.Parallel()
 	r := merged(t, generatorFile("a", 1), generatorFile("b", 2))
@@ -138,7 +137,7 @@ func TestMerge(t *testing.T) {
 	golden.Compare(t, "testdata/merged.golden", text.String())
 }
 
-// TestMergedReportCanBeRead again.
+// TestMergedReportCanBeRead checks that ReadJSON reads a merged report.
 func TestMergedReportCanBeRead(t *testing.T) {
 	t.Parallel()
 	var document bytes.Buffer
@@ -150,7 +149,7 @@ func TestMergedReportCanBeRead(t *testing.T) {
 	}
 }
 
-// TestMissingRecord: a run that a generator did not record cannot be trusted, and says whose record is missing.
+// TestMissingRecord checks that a run without the record of one generator is invalid and names that generator.
 func TestMissingRecord(t *testing.T) {
 	t.Parallel()
 	a, b := generatorFile("a", 1), generatorFile("b", 2)
@@ -177,9 +176,9 @@ func TestMissingRecord(t *testing.T) {
 	}
 }
 
-// TestStarvedGenerator has no counters of its own to divide: the others' are everybody's,
-// but for what went over its sockets. One that was served and did not read leaves all
-// unknown.
+// TestStarvedGenerator checks that a generator without acquisitions needs no counts of the servers: those of the others
+// include its commands, except for the counts at its own sockets. If a generator with acquisitions has no reading, the
+// sum is unknown.
 func TestStarvedGenerator(t *testing.T) {
 	t.Parallel()
 	starved := generatorFile("b", 2)
@@ -195,8 +194,8 @@ func TestStarvedGenerator(t *testing.T) {
 	}
 }
 
-// TestStarved: the sum decides, although one generator had too few acquisitions to do so. A window that is too short
-// for all is so with their numbers.
+// TestStarved checks that starvation is decided for the sum, even if one generator had too few acquisitions. If the
+// window is too short for all generators together, the label has their total numbers.
 func TestStarved(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -228,7 +227,7 @@ func TestStarved(t *testing.T) {
 	}
 }
 
-// TestDoubtful runs are marked and kept.
+// TestDoubtful checks that doubtful runs are marked and kept.
 func TestDoubtful(t *testing.T) {
 	t.Parallel()
 	b := generatorFile("b", 2)
@@ -244,7 +243,7 @@ func TestDoubtful(t *testing.T) {
 	}
 }
 
-// TestLabelsOfSome generators say of which.
+// TestLabelsOfSome checks that a label of some generators names them.
 func TestLabelsOfSome(t *testing.T) {
 	t.Parallel()
 	a, b, c := generatorFile("generator 0", 1), generatorFile("generator 1", 2), generatorFile("generator 2", 3)
@@ -264,7 +263,8 @@ func TestLabelsOfSome(t *testing.T) {
 	}
 }
 
-// TestOrderOfNodes does not matter: each generator lists them as its --redis does.
+// TestOrderOfNodes checks that the order of the nodes does not matter: each generator lists them in the order of its
+// --redis.
 func TestOrderOfNodes(t *testing.T) {
 	t.Parallel()
 	a, b := generatorFile("a", 1), generatorFile("b", 2)
@@ -282,7 +282,7 @@ func TestOrderOfNodes(t *testing.T) {
 	}
 }
 
-// TestGap is not known if clients do more than to wait for one lock.
+// TestGap checks that the gap is not known if clients do anything but wait for one lock.
 func TestGap(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*workloads.Spec, *results.Strategy){
@@ -314,8 +314,8 @@ func leases(all ...[4]int64) results.Leases {
 	return packed
 }
 
-// TestLeasesOfGenerators: clients of two generators overlapped if they did for certain, with clocks that are exact to
-// 40 µs each, the windows of which opened 20 ms apart.
+// TestLeasesOfGenerators checks that only certain overlaps between clients of two generators count. Each clock is exact
+// to 40 µs, and the windows opened 20 ms apart.
 func TestLeasesOfGenerators(t *testing.T) {
 	t.Parallel()
 	own := generatorRun(1).Safety.Plus(generatorRun(2).Safety)
@@ -420,14 +420,14 @@ func TestLeasesOfGenerators(t *testing.T) {
 	}
 }
 
-// withToken is a lease with a fencing token.
+// withToken returns a lease with a fencing token.
 type withToken int64
 
 func (withToken) Release(context.Context) error { return nil }
 func (t withToken) FencingToken() int64         { return int64(t) }
 
-// TestBrokenTokensAreCountedOnce: of the leases of one lock that the clients of several generators held one after the
-// other, so many had a token that was not larger than an earlier one. Each generator audits its own.
+// TestBrokenTokensAreCountedOnce checks the number of leases with a token not larger than an earlier one. Clients of
+// several generators hold the lock one after the other, and each generator audits its own clients.
 func TestBrokenTokensAreCountedOnce(t *testing.T) {
 	t.Parallel()
 	const planted, all = 28, 400
@@ -473,8 +473,8 @@ func TestBrokenTokensAreCountedOnce(t *testing.T) {
 	}
 }
 
-// TestWindowsApart: the leases of a generator whose window opened later than the others' count outside the common part
-// too. A label reports the common part, unless that is nearly all, or so little that the run is INVALID.
+// TestWindowsApart checks a generator whose window opened later: its leases outside the common part count, too. A label
+// reports the common part, unless it is nearly the whole window, or so short that the run is INVALID.
 func TestWindowsApart(t *testing.T) {
 	t.Parallel()
 	for shift, want := range map[time.Duration]string{
@@ -492,7 +492,8 @@ func TestWindowsApart(t *testing.T) {
 	}
 }
 
-// TestLeftoversOfALostGenerator are not the strategy's: its clients could not release.
+// TestLeftoversOfALostGenerator checks that leftovers of a lost generator do not count against the strategy: its
+// clients could not release.
 func TestLeftoversOfALostGenerator(t *testing.T) {
 	t.Parallel()
 	a, b := generatorFile("a", 1), generatorFile("b", 2)

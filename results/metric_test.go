@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A safety count that some runs do not know is at least what the others counted, and never a clean 0.
+// If some runs do not know a safety count, the sum of the others is a lower bound, and never an exact 0.
 func TestACountThatSomeRunsDoNotKnow(t *testing.T) {
 	t.Parallel()
 	m, _ := FindMetric("lost_updates")
@@ -44,7 +44,7 @@ func TestStarvedIsKnownOfAllRunsOrNot(t *testing.T) {
 	}
 }
 
-// Metrics that are computed, and that are known of some runs alone.
+// Computed metrics, and metrics that only some runs have.
 func TestFiguresOfARun(t *testing.T) {
 	t.Parallel()
 	bursts := Run{Herd: &Herd{Attempts: new(99.0)}}
@@ -63,7 +63,7 @@ func TestFiguresOfARun(t *testing.T) {
 		run    Run
 		want   *Figure
 	}{
-		// What is unfinished in an open loop includes the arrivals that no client had taken.
+		// In an open loop the unfinished waits include the arrivals that no client had taken.
 		{"waits_unfinished", Run{Waiting: Waiting{Open: 10, Backlog: 395}}, &Figure{Value: 405}},
 		{"client_cpu_per_acq", cpu(1.5, 1000), &Figure{Value: 1.5e6}},
 		{"client_cpu_per_acq", cpu(1.5, 0), nil},
@@ -92,7 +92,7 @@ func TestFiguresOfARun(t *testing.T) {
 	}
 }
 
-// Of several nodes the busiest main thread decides; of one it is its own.
+// The busiest main thread of several nodes counts; with one node, its main thread.
 func TestTheBusiestMainThread(t *testing.T) {
 	t.Parallel()
 	node := func(cpu *float64) NodeDelta { return NodeDelta{MainCPU: cpu} }
@@ -118,7 +118,7 @@ func TestTheBusiestMainThread(t *testing.T) {
 	}
 }
 
-// The median recovery is that of the nearest rank; what never recovered counts as the longest.
+// The median recovery is that of the nearest rank. A missing recovery counts as the longest.
 func TestTheMedianRecovery(t *testing.T) {
 	t.Parallel()
 	after := func(ns ...int64) []Injection {
@@ -163,8 +163,7 @@ func TestLabelsOfABusyMachine(t *testing.T) {
 	}
 }
 
-// Every field of the table exists. Thresholds know a distribution by the names of the metrics that are
-// percentiles of it.
+// Every field in the table exists. Thresholds name a distribution by the common part of the names of its percentiles.
 func TestPercentilesAreNamedAfterTheirDistribution(t *testing.T) {
 	var whole Run
 	fill(reflect.ValueOf(&whole).Elem())

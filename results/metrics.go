@@ -7,17 +7,17 @@ import (
 	"strings"
 )
 
-// Metric is a figure of a run, with everything that tables, exports, thresholds and comparisons need to know of it.
+// Metric is a figure of a run, with everything that tables, exports, thresholds and comparisons need to know about it.
 type Metric struct {
 	Row
 	Better   Better
 	Compared *Compared // set by ComparedMetrics
 	Bench    *Bench    // set by BenchMetrics
 
-	value func(Run) any // computes what is no field, see figure
+	value func(Run) any // computes a figure that is not a field of Run
 }
 
-// Row is a metric in the table. Its figure is the field of Run at path, or comes from computed.
+// Row is one entry of rows, the table of metrics. Its figure is the field of Run at path, or comes from computed.
 type Row struct {
 	Name string // wait_p99
 	Unit Unit
@@ -33,8 +33,8 @@ type Compared struct {
 	// Resolution is the smallest meaningful value. Smaller values, and 0, count as this value, so
 	// that ratios exist.
 	Resolution float64
-	// Count says that the figure counts what a strategy does per acquisition. Such figures hardly
-	// depend on the machine, so small changes are real, and a separate threshold applies.
+	// Count marks a figure that counts operations of a strategy per acquisition. Such figures hardly depend on the
+	// machine, so small changes are real, and a separate threshold applies.
 	Count bool
 }
 
@@ -44,7 +44,7 @@ type Bench struct {
 
 	Unit  string  // p99-wait-ns/op
 	Scale float64 // factor from the metric's unit
-	Exact bool    // it does not vary between runs
+	Exact bool    // the figure does not vary between runs
 }
 
 // Figure is a metric's value in its unit.
@@ -122,8 +122,8 @@ func (m Metric) InBench(r Run) (float64, bool) {
 	return 0, false
 }
 
-// at returns the field of a run, or of a part of it, with this path; nil if there is none, or a part on the way
-// is not known.
+// at returns the field of a run, or of a part of it, at this path; nil if there is no such field, or if a pointer on
+// the path is nil.
 func at(of any, path string) any {
 	v := reflect.ValueOf(of)
 	for name := range strings.SplitSeq(path, ".") {
@@ -221,8 +221,8 @@ const (
 	down = traits(Lower)
 	up   = traits(Higher)
 
-	whole    traits = 1 << iota // it counts, so tables write it without decimals
-	rough                       // it is known within a few percent, so tables write two digits
+	whole    traits = 1 << iota // a count, which tables write without decimals
+	rough                       // known within a few percent, so tables write two digits
 	perAcq                      // the field is a count of the servers, to be divided by the acquisitions
 	summed                      // a strategy's figure is the sum of its runs, not their median: one violation is enough
 	everyRun                    // a strategy's figure is known only if all its runs have one
@@ -255,9 +255,9 @@ var rows = []Row{
 	{"wait_p95", ns, down, "Waiting.PerAcquisition.P95", "the same"},
 	{"wait_p99", ns, down, "Waiting.PerAcquisition.P99", "the same"},
 	{"wait_p999", ns, down, "Waiting.PerAcquisition.P999", "the same"},
-	{"wait_max", ns, down, "Waiting.PerAcquisition.Max", "the longest"},
-	{"wait_per_client_p50", ns, down | rough, "Waiting.PerClient.P50", "the same, every client counting once"},
-	{"wait_per_client_p99", ns, down | rough, "Waiting.PerClient.P99", "the same, every client counting once"},
+	{"wait_max", ns, down, "Waiting.PerAcquisition.Max", "longest wait"},
+	{"wait_per_client_p50", ns, down | rough, "Waiting.PerClient.P50", "as wait_p50, every client counting once"},
+	{"wait_per_client_p99", ns, down | rough, "Waiting.PerClient.P99", "as wait_p50, every client counting once"},
 	{"start_lateness_p50", ns, down, "Waiting.Lateness.P50", "open loop: intended start → actual start, by a free client"},
 	{"start_lateness_p99", ns, down, "Waiting.Lateness.P99", "the same"},
 	{"waits_unfinished", count, down | whole, "", "waits open at the end, and arrivals that no client had taken"},
@@ -267,37 +267,37 @@ var rows = []Row{
 	{"acq_per_client_max", count, whole, "Fairness.AcquisitionsMax", "acquisitions of the client with the most"},
 	{"jain", count, up, "Fairness.Jain", "Jain's index of the acquisitions per client, 1 is even"},
 	{"starved", count, down | whole | everyRun, "Fairness.Starved", "clients without an acquisition in two fair rounds"},
-	{"longest_wait", ns, down, "Fairness.LongestWait", "of any client, open ones included"},
+	{"longest_wait", ns, down, "Fairness.LongestWait", "longest wait of any client, including open waits"},
 	{"working_set", count, up, "Fairness.WorkingSet", "distinct clients among as many acquisitions as clients"},
 	{"reacquire_distance_p50", count, whole, "Fairness.ReacquireDistance", "acquisitions until the same client's next"},
 	{"overtaken", percent, down, "Fairness.Overtaken", "acquisitions while an earlier arrival waited"},
 	{"largest_bypass", count, down | whole, "Fairness.LargestBypass", "most later arrivals served before one waiter"},
 
-	{"commands_per_acq", count, down | perAcq, "Server.Window.Calls", "commands of the servers, also inside scripts"},
+	{"commands_per_acq", count, down | perAcq, "Server.Window.Calls", "commands at the servers, also inside scripts"},
 	{"round_trips_per_acq", count, down | perAcq, "Server.Window.RoundTrips", "requests written to the servers"},
-	{"bytes_in_per_acq", size, down, "", "received by the servers, by their own count, else as sent to them"},
-	{"bytes_out_per_acq", size, down, "", "sent by the servers, by their own count, else as received from them"},
+	{"bytes_in_per_acq", size, down, "", "bytes received by the servers; by their own count if they report it"},
+	{"bytes_out_per_acq", size, down, "", "bytes sent by the servers; by their own count if they report it"},
 	{"redis_cpu_per_acq", ns, down, "", "CPU time of the servers less that of idle connections; not with I/O threads"},
 	{"redis_main_cpu_per_acq", ns, down, "", "with I/O threads: CPU time of the thread that executes commands"},
 	{"redis_rest_cpu_per_acq", ns, down, "", "with I/O threads: CPU time of the other threads, busy waiting included"},
 	{"attempts_per_acq", count, down, "Effort.Attempts", "tries to take the lock"},
 	{"wake_ups_per_acq", count, down, "Effort.WakeUps", "resumptions of a parked waiter"},
-	{"futile_wake_ups_per_acq", count, down, "Effort.Futile", "those whose next attempt failed"},
+	{"futile_wake_ups_per_acq", count, down, "Effort.Futile", "resumptions whose next attempt failed"},
 
-	{"redis_cpu", percent, down, "", "CPU of the servers, of one core"},
-	{"connections", count, down | whole, "Server.Peak.Clients", "most connections to the servers"},
-	{"subscriptions", count, whole, "Server.Peak.Subscriptions", "most channel subscriptions"},
-	{"redis_memory", size, down, "Server.Peak.MemoryBytes", "most memory of the servers"},
+	{"redis_cpu", percent, down, "", "CPU use of the servers, of one core"},
+	{"connections", count, down | whole, "Server.Peak.Clients", "largest number of connections to the servers"},
+	{"subscriptions", count, whole, "Server.Peak.Subscriptions", "largest number of channel subscriptions"},
+	{"redis_memory", size, down, "Server.Peak.MemoryBytes", "largest memory use of the servers"},
 
 	{"violations", count, down | total, "", "overlaps and fencing tokens that went back; at least the broken claims"},
 	{"overlaps", count, down | total, "", "more holders than the lock admits, leases still valid"},
-	{"overlaps_after_expiry", count, down | total, "", "overlaps with a holder after its lease"},
+	{"overlaps_after_expiry", count, down | total, "", "overlaps with a holder whose lease had expired"},
 	{"fencing_regressions", count, down | total, "", "fencing tokens not larger than an earlier one"},
 	{"leases_lost", count, down | total, "Safety.LostLeases", "releases that found the lease gone"},
 	{"lost_updates", count, down | total, "Safety.LostUpdates", "updates lost, with --work counter or transaction"},
 	{"leftovers", count, down | total, "Safety.LeftoverCount", "undeclared keys, channels and connections left behind"},
 	{"hung_clients", count, down | total, "Safety.Hung", "clients that did not return from Acquire or Release"},
-	{"errors", count, down | total, "", "of Acquire and Release, and of lockbench's own commands"},
+	{"errors", count, down | total, "", "errors of Acquire and Release, and of lockbench's own commands"},
 
 	{"fault_injections", count, total, "", "times that a fault was injected"},
 	{"fault_recovery_max", ns, down, "", "longest time from a fault to the next acquisition"},
@@ -305,29 +305,29 @@ var rows = []Row{
 	{"lost_wake_ups", count, down | total, "", "keys that stayed free after a fault although a client waited"},
 
 	{"wait_per_client_p90", ns, down | rough, "Waiting.PerClient.P90", "as wait_per_client_p50"},
-	{"max_holders", count, down | whole, "", "most holders at a time"},
+	{"max_holders", count, down | whole, "", "largest number of simultaneous holders"},
 	{"refused_updates", count, total, "Safety.Refused", "updates refused for a stale fencing token or row version"},
 	{"bus_messages_per_acq", count, down | perAcq, "Server.Window.BusPublished", "messages between nodes of a cluster"},
 	{"bus_bytes_per_acq", count, down | perAcq, "Server.Window.BusReceived", "bytes between the nodes of a cluster"},
 	{"other_traffic", percent, 0, "Server.Whole.OtherTraffic", "bytes that the servers received from other clients"},
-	{"other_cpu", percent, 0, "Generator.OtherCPU", "CPU of all cores that neither lockbench nor the servers used"},
+	{"other_cpu", percent, 0, "Generator.OtherCPU", "CPU use of other processes, of all cores"},
 
 	{"bursts", count, whole, "Herd.Bursts", "releases of a holder for which all other clients waited"},
-	{"burst_attempts", count, down, "Herd.Attempts", "tries that one release set off"},
+	{"burst_attempts", count, down, "Herd.Attempts", "attempts to take the lock that one release caused"},
 	{"burst_wake_ups", count, down, "Herd.WakeUps", "waiters that one release woke"},
-	{"burst_commands", count, down, "Herd.Commands", "commands at the servers that one release set off"},
+	{"burst_commands", count, down, "Herd.Commands", "commands at the servers that one release caused"},
 	{"first_handoff_p50", ns, down, "Herd.FirstHandoff.P50", "start of the release of a burst → next lease"},
-	{"drain_p50", ns, down, "Herd.Drain.P50", "that lease's release → the last client's acquisition"},
+	{"drain_p50", ns, down, "Herd.Drain.P50", "release of that next lease → last client's acquisition"},
 	{"drain_commands_per_acq", count, down, "Herd.DrainCommands", "commands per acquisition while the herd drained"},
-	{"drain_cpu_max", percent, down, "Herd.PeakCPU", "CPU of the servers, of one core, in the most expensive drain"},
+	{"drain_cpu_max", percent, down, "Herd.PeakCPU", "CPU use of the servers, of one core, in the costliest drain"},
 
 	{"service_p99", ns, down, "Waiting.Service.P99", "start of an acquire → lease, always from the actual start"},
 	{
 		"client_cpu_per_acq", ns, down, "",
-		"CPU time of lockbench, its waiting clients and drivers, and what it measures with",
+		"CPU time of lockbench, including clients, drivers and its own measurement",
 	},
 	{"driver_cpu_per_acq", ns, down, "", "CPU time of the processes in which drivers run the clients"},
-	{"wal_bytes_per_acq", size, down | perAcq, "Server.Window.WALBytes", "added to PostgreSQL's write-ahead log"},
+	{"wal_bytes_per_acq", size, down | perAcq, "Server.Window.WALBytes", "bytes added to PostgreSQL's write-ahead log"},
 	{"passes_within_instance", percent, 0, "Fairness.PassesWithin", "passes between clients of the same instance"},
 	{"stall", ns, down, "Speed.Stall", "longest time in which a lock was free although clients waited"},
 	{"generator_stood_still", ns, down, "Generator.StoodStill", "longest time in which lockbench itself did not run"},
@@ -382,8 +382,8 @@ var computed = map[string]func(Run) any{
 	},
 }
 
-// seen returns a count of the audit. With several generators it is unknown unless a single one saw more than least, or
-// the leases of all were compared.
+// seen returns a count of the audit. With several generators it is unknown unless one of them counted more than least,
+// or the leases of all were compared.
 func seen(of func(Safety) int64, least int64) func(Run) any {
 	return func(r Run) any {
 		if n := of(r.Safety); n > least || !r.apart() {
@@ -424,7 +424,7 @@ func (r Run) cpuPerAcquisition(seconds float64) any {
 	return seconds * 1e9 / float64(acquisitions)
 }
 
-// regressions is unknown if there are leases and none has a token.
+// regressions returns the tokens not larger than an earlier one; unknown if there are leases and none has a token.
 func regressions(r Run) any {
 	if r.Safety.FencedLeases == 0 && r.Speed.Acquisitions > 0 || r.apart() && r.Safety.FencingRegression == 0 {
 		return nil

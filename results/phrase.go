@@ -11,8 +11,8 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// Read this file from Quantity on. A Phrase is a text that knows which of its parts are figures. So texts that differ
-// only in their figures are found and joined without reading figures out of a text.
+// A Phrase is a text that records which of its parts are figures. Texts that differ only in their figures can so be
+// found and joined without parsing. Read this file from Quantity on.
 
 // Quantity is a part of a text: a figure with its number, or words without one.
 type Quantity struct {
@@ -20,13 +20,13 @@ type Quantity struct {
 	Text  string   `json:"text"`            // as the text has it, with its unit
 }
 
-// Measured returns a figure, written by a format of fmt for a float64.
+// Measured returns a figure, formatted by a verb of package fmt for float64.
 func Measured(x float64, format string) Quantity { return Quantity{&x, fmt.Sprintf(format, x)} }
 
-// Written returns a figure that is written already.
+// Written returns a figure with a given text.
 func Written(x float64, text string) Quantity { return Quantity{&x, text} }
 
-// quantity makes a part of what a remark is given: a number, a duration, or anything with a text.
+// quantity converts a part of a remark: a number, a duration, or any value that fmt can print.
 func quantity(x any) Quantity {
 	switch x := x.(type) {
 	case Quantity:
@@ -35,7 +35,7 @@ func quantity(x any) Quantity {
 		return Measured(float64(x), "%.0f")
 	case int64:
 		return Measured(float64(x), "%.0f")
-	case time.Duration: // not more exact than a reader needs
+	case time.Duration: // rounded: a reader needs no more digits
 		if x > 10*time.Millisecond {
 			return Written(float64(x), x.Round(time.Millisecond).String())
 		}
@@ -57,7 +57,7 @@ type part struct {
 	low *Quantity // nil for a single figure
 }
 
-// Phrasef makes a phrase of a text that has "%s" for each part. A part may be a phrase itself.
+// Phrasef returns a phrase from a text with "%s" for each part. A part may be a phrase itself.
 func Phrasef(text string, parts ...any) Phrase {
 	var p Phrase
 	words := strings.Split(text, "%s")
@@ -111,7 +111,8 @@ func JoinPhrases(all []Phrase, between string) Phrase {
 	return joined
 }
 
-// Spanned returns the first of phrases of one kind, with each figure replaced by the range over all of them.
+// Spanned merges phrases of the same Kind: it returns the first one, with each figure replaced by its range over all
+// phrases.
 func Spanned(all []Phrase) Phrase {
 	if len(all) == 1 {
 		return all[0]
@@ -154,7 +155,7 @@ func (p part) String() string {
 	return low + "–" + p.Text
 }
 
-// withoutUnit returns a figure's number, and the unit behind it. A duration as Go writes it is one word.
+// withoutUnit splits a figure into its number and the unit after it. It does not split a duration in Go's format.
 func withoutUnit(text string) (number, unit string) {
 	if _, err := time.ParseDuration(text); err == nil {
 		return "", text

@@ -9,16 +9,16 @@ import (
 	"time"
 )
 
-// Record is what a run counted in addition to the histograms and counters in its other parts. Records add up, and
-// Compute computes the figures from them, for one generator or the sum of several.
+// Record is what a run counted in addition to the histograms and counters in its other parts. Records can be added up.
+// Compute computes the figures from the record of one generator or from the sum of several.
 type Record struct {
 	Clients int64   `json:"clients" add:"sum"`
 	Keys    int64   `json:"keys"`
-	AskedNS float64 `json:"asked_ns" add:"sum"` // sum of the holds that the workload asked for
-	// Contended says that clients always waited for every key of a lock of capacity one.
+	AskedNS float64 `json:"asked_ns" add:"sum"` // sum of the requested holds
+	// Contended means that clients always waited for every key, and that the lock's capacity is one.
 	Contended bool `json:"contended" add:"and"`
-	// Granted leases came with these attempts and wake-ups of the strategies, between two readings.
-	// nil for a black box.
+	// Granted is the number of leases between two readings. Attempts, WakeUps and Futile are the strategies' own counts
+	// between the same readings; nil for a black box.
 	Granted  int64  `json:"granted" add:"sum"`
 	Attempts *int64 `json:"attempts"`
 	WakeUps  *int64 `json:"wake_ups"`
@@ -26,22 +26,23 @@ type Record struct {
 	// WithoutTurn is the number of clients that waited and had no acquisition; nil in an open loop.
 	WithoutTurn *int64 `json:"without_turn,omitempty" add:"sum"`
 
-	// Generators is their number, if the run is of several. They made these increments under the lock, of which the
-	// counters held Counted after the last of them had left; nil if that is not known.
+	// Generators is the number of generators, if there are several. Increments is the number of increments that they made
+	// under the lock. Counted is the sum of the counters after the last generator had finished; nil if it is not known.
 	Generators int64  `json:"generators,omitempty" add:"sum"`
 	Increments *int64 `json:"increments,omitempty" add:"sum"`
 	Counted    *int64 `json:"counted,omitempty" add:"known"`
-	// Leases are those of one of several generators; nil if they are too many, or not all known. In the sum Compared
-	// says that those of all were compared, by the server's clock. They knew it as exactly as UncertaintyNS, all run.
+	// Leases are the leases of one of several generators; nil if there are too many, or if some are not known.
+	// UncertaintyNS limits the error with which a generator knew the server's clock during the run. In a sum of records,
+	// Compared means that the leases of all generators were compared on this clock.
 	Leases        Leases `json:"leases,omitzero" add:"none"`
 	UncertaintyNS int64  `json:"clock_uncertainty_ns,omitempty" add:"max"`
 	Compared      bool   `json:"compared,omitempty"`
 }
 
-// enoughAcquisitions is the mean number per client from which on Jain's index is not mere chance.
+// enoughAcquisitions is the mean number of acquisitions per client below which Jain's index depends mostly on chance.
 const enoughAcquisitions = 20
 
-// rounding is, in nanoseconds, how far below 0 a gap may be that is none.
+// rounding is the rounding error of a gap in nanoseconds: a gap that is negative by less than this counts as 0.
 const rounding = 1.0
 
 // Compute sets the figures that follow from the record, the histograms and the time accounts.
@@ -61,8 +62,8 @@ func (r *Run) Compute() {
 		s.HoldAsked = new(record.AskedNS / float64(s.Hold.Count))
 	}
 	if record.Contended && s.Hold.MeanNS != nil && s.Acquisitions > 0 {
-		// Holds that began before the window count with their full length, so the mean may be longer than there is
-		// room for: then nothing is known of the rest.
+		// Holds that began before the window count with their full length, so the mean hold may exceed the time per
+		// acquisition. The gap is then unknown.
 		gap := float64(record.Keys)*float64(r.WindowNS)/float64(s.Acquisitions) - *s.Hold.MeanNS
 		if gap > -rounding {
 			s.Gap = new(max(0, gap))
@@ -87,9 +88,9 @@ func (r *Run) Compute() {
 // within a round, and for requests that arrive in another order than they were sent.
 const fairRounds = 2
 
-// starved returns the clients without an acquisition although the window had room for two fair rounds. It is nil if
-// this is undecided: a client may only not have had its turn yet. With several keys the queue of its key may have been
-// long by chance.
+// starved returns the number of clients without an acquisition although the window had room for two fair rounds. It is
+// nil if this is undecided: the client's turn may have come later or, with several keys, the queue of its key may have
+// been long by chance.
 func (r *Run) starved() *int {
 	without := r.Record.WithoutTurn
 	if without == nil || *without > 0 && (r.Record.Keys > 1 || r.Speed.Served < fairRounds*r.Record.Clients) {
@@ -99,7 +100,8 @@ func (r *Run) starved() *int {
 }
 
 // ShortOfARound returns a label if the window was too short for every client to have one acquisition; the label names a
-// window that is long enough. There is none if starvation can be decided, and where clients are only slots.
+// window that is long enough. It returns no label if starvation can be decided, or if the clients are only slots for
+// arrivals.
 func (r *Run) ShortOfARound() Remarks {
 	served, enough := r.Speed.Served, fairRounds*r.Record.Clients
 	switch {
@@ -113,7 +115,7 @@ func (r *Run) ShortOfARound() Remarks {
 	return Remarks{ShortOfARound.Remark(served, r.Record.Clients, time.Duration(math.Ceil(longer))*time.Second)}
 }
 
-// apart reports whether the audit is of each generator's own clients.
+// apart reports whether the audit compared only clients of the same generator.
 func (r Run) apart() bool { return r.Record.Generators > 1 && !r.Record.Compared }
 
 // unaudited reports whether exclusion between clients of different generators is untested: their leases were not
@@ -133,9 +135,8 @@ func jain(perClient Histogram) *float64 {
 	return new(sum * sum / (clients * squares))
 }
 
-// Add adds what another generator recorded of the same run, on the same servers in the same window, as the fields'
-// tags say; Compute then computes the figures. What only a single process can observe on both sides becomes
-// unknown.
+// Add adds what another generator recorded of the same run, on the same servers in the same window, as the fields' tags
+// say; Compute then computes the figures. A figure that only a single process can observe becomes unknown.
 func (r *Run) Add(other Run) {
 	record, more := &r.Record, other.Record
 	share := float64(more.Clients) / float64(max(1, record.Clients+more.Clients))
@@ -153,7 +154,8 @@ func (r *Run) Add(other Run) {
 	r.Safety.LostUpdates = nil
 }
 
-// probed adds a count of the strategies. A generator without any lease does not need one.
+// probed adds two counts of the strategies' own work. A generator without a lease needs no count. Otherwise a missing
+// count makes the sum unknown.
 func (r *Run) probed(count *int64, other Run, more *int64) *int64 {
 	switch {
 	case other.Speed.Acquisitions == 0 && more == nil:
@@ -186,7 +188,7 @@ func (s *Server) add(other Server, granted, more int64) {
 	s.Window = &sum
 }
 
-// Plus adds what was seen on other keys, or by another generator.
+// Plus returns the sum with the audit of other keys or of another generator.
 func (s Safety) Plus(other Safety) Safety {
 	addFields(&s, other)
 	return s
@@ -202,19 +204,19 @@ func CountErrors(counts map[string]int64) []ErrorCount {
 	return list
 }
 
-// The ways in which a field is added to that of another record, in its tag "add". A field without this tag
-// stays as it is; the fields of a struct have tags of their own.
+// The values of the tag "add", which determine how a field is added to the same field of another record. A field
+// without this tag keeps its value. In a nested struct the fields have the tags.
 const (
-	bySum     = "sum"   // not known unless both are
-	byKnown   = "known" // the sum of what is known
-	byMaximum = "max"   // of what is known
+	bySum     = "sum"   // unknown unless both are known
+	byKnown   = "known" // sum of the known values
+	byMaximum = "max"   // of the known values
 	byMinimum = "min"
 	byOr      = "or"
 	byAnd     = "and"
 	byNone    = "none" // it becomes unknown, because only a single process can observe it
 )
 
-// addFields adds a struct to the one at sum, which is of the same type.
+// addFields adds the struct more to the struct that sum points to. Both have the same type.
 func addFields(sum, more any) { addStruct(reflect.ValueOf(sum).Elem(), reflect.ValueOf(more)) }
 
 func addStruct(sum, more reflect.Value) {
@@ -231,7 +233,7 @@ func addStruct(sum, more reflect.Value) {
 	}
 }
 
-// addField changes nothing that another record points to.
+// addField adds one field. It never changes a value that another record also points to.
 func addField(how string, sum, more reflect.Value) {
 	switch s := sum.Addr().Interface().(type) {
 	case *Distribution:
@@ -253,7 +255,7 @@ func addField(how string, sum, more reflect.Value) {
 	}
 }
 
-// added adds numbers, structs of them, and pointers to either, of which nil is not known.
+// added adds two numbers, structs of numbers, or pointers to either. A nil pointer means not known.
 func added(how string, a, b reflect.Value) reflect.Value {
 	sum := reflect.New(a.Type()).Elem()
 	switch {

@@ -10,11 +10,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestEveryFieldIsAdded keeps a new field of a run from being dropped in silence: it adds a run that knows
-// everything to one that is empty, and one that is empty to it.
+// TestEveryFieldIsAdded fails if Add silently drops a new field of a run. It adds a run with all figures to an empty
+// run, and an empty run to a run with all figures.
 func TestEveryFieldIsAdded(t *testing.T) {
 	t.Parallel()
-	// What merge sets, what only one process sees, and what is a matter of its own server or workload.
+	// Fields that Merge sets, that only one process can observe, or that depend on a certain server or workload.
 	left := []string{
 		"Run.Strategy", "Run.Point", "Run.Round", "Run.Order", "Run.Seed", "Run.Started", "Run.Failure", "Run.Invalid",
 		"Run.Labels", "Run.Herd", "Run.Parts", "Run.Faults", "Run.Server.Whole", "Run.Speed.Handoff", "Run.Speed.Stall",
@@ -32,7 +32,7 @@ func TestEveryFieldIsAdded(t *testing.T) {
 		return r
 	}
 	empty := Run{}
-	// Whether it is unknown or the smaller does not matter here.
+	// It does not matter here whether the sum is unknown or the smaller value.
 	empty.Fairness = Fairness{AcquisitionsMin: 1}
 	empty.Record = Record{Keys: 1, Increments: new(int64), WithoutTurn: new(int64)}
 	whole := full()
@@ -41,7 +41,7 @@ func TestEveryFieldIsAdded(t *testing.T) {
 	other := empty
 	other.Add(full())
 	other.Compute()
-	other.Server.Window = whole.Server.Window // an empty run has no counts of its sockets
+	other.Server.Window = whole.Server.Window // because an empty run has no counts at its sockets
 	for _, sum := range []Run{whole, other} {
 		for _, name := range dropped(reflect.ValueOf(sum), "Run") {
 			if !slices.ContainsFunc(left, func(prefix string) bool { return strings.HasPrefix(name, prefix) }) {
@@ -108,7 +108,8 @@ func dropped(v reflect.Value, name string) []string {
 	return names
 }
 
-// TestAddWeighs: a generator without a lease need not know what its locks did, one with some must.
+// TestAddWeighs checks that a generator without a lease needs no counts of the strategies, and that one with leases
+// does.
 func TestAddWeighs(t *testing.T) {
 	t.Parallel()
 	run := func(granted int64, attempts *int64) Run {
@@ -132,7 +133,7 @@ func TestAddWeighs(t *testing.T) {
 	}
 }
 
-// TestLongWindowsOfManyClients: their product is more than an int64 holds.
+// TestLongWindowsOfManyClients checks that Add does not overflow: clients × window exceeds an int64.
 func TestLongWindowsOfManyClients(t *testing.T) {
 	t.Parallel()
 	hours := int64(3 * time.Hour)
@@ -143,7 +144,7 @@ func TestLongWindowsOfManyClients(t *testing.T) {
 	}
 }
 
-// TestSumIsOneRecording compares two halves, put together, with the whole.
+// TestSumIsOneRecording compares the sum of two halves of a recording with the whole recording.
 func TestSumIsOneRecording(t *testing.T) {
 	t.Parallel()
 	var halves [2]Distribution
@@ -249,8 +250,8 @@ func numbers(v reflect.Value, name string, visit func(string, reflect.Value)) {
 	}
 }
 
-// TestGapIsNotBelowNothing: holds that began before the window may be longer in the mean than the window has room for,
-// as where lockbench stood still. Then the gap is not known.
+// TestGapIsNotBelowNothing checks that the gap is not known if the mean hold exceeds the time per acquisition. Holds
+// that began before the window can cause this, for example after lockbench stood still.
 func TestGapIsNotBelowNothing(t *testing.T) {
 	t.Parallel()
 	for held, want := range map[float64]*float64{0.6e6: new(0.4e6), 1e6: new(0.0), 1.5e6: nil} {

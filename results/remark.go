@@ -8,8 +8,8 @@ import (
 	"github.com/lockbench/lockbench/internal/words"
 )
 
-// Remark is what a reader must know about figures: why they cannot be trusted, what limits them, what was left out.
-// codes.go has each of them. Code decides by the code, and never by the text.
+// Remark is a statement that a reader needs in order to interpret figures: why they cannot be trusted, what limits
+// them, what was left out. codes.go lists all remarks. Programs distinguish remarks by their code, never by their text.
 type Remark struct {
 	Code     Code     `json:"code"`               // see docs/VALIDITY.md; "" if an earlier build wrote a plain text
 	Severity Severity `json:"severity,omitempty"` // "" for a plain text
@@ -24,7 +24,7 @@ type Severity string
 // The severities.
 const (
 	SeverityNote    Severity = "note"    // how the figures were obtained
-	SeverityCaution Severity = "caution" // the figures are right, and mean less than they seem to
+	SeverityCaution Severity = "caution" // the figures are right but mean less than they seem to
 	SeverityInvalid Severity = "invalid" // the figures cannot be trusted
 	SeverityBroken  Severity = "broken"  // a lock broke one of its claims
 )
@@ -34,8 +34,8 @@ func Severities() []Severity {
 	return []Severity{SeverityNote, SeverityCaution, SeverityInvalid, SeverityBroken}
 }
 
-// Remark returns the remark with the parts that its text in codes.go names, in their order: figures (Quantity,
-// numbers, durations), or words.
+// Remark returns the remark of the code. parts are the values of the names in braces in its text in codes.go, in the
+// same order: figures (Quantity, numbers, durations) or words.
 func (c Code) Remark(parts ...any) Remark {
 	r := Remark{Code: c, Severity: c.row().severity}
 	_, names := c.row().parts()
@@ -45,13 +45,13 @@ func (c Code) Remark(parts ...any) Remark {
 		}
 	}
 	r.Text = r.pattern().String()
-	if len(names) == 1 && r.Figures[names[0]] == (Quantity{Text: r.Text}) { // it has no other words
+	if len(names) == 1 && r.Figures[names[0]] == (Quantity{Text: r.Text}) { // the text is only this part
 		r.Figures = nil
 	}
 	return r
 }
 
-// With returns the remark with one more part, which its text need not name.
+// With returns the remark with one more named part, which need not occur in its text.
 func (r Remark) With(name string, part any) Remark {
 	figures := map[string]Quantity{name: quantity(part)}
 	for known, q := range r.Figures {
@@ -63,7 +63,7 @@ func (r Remark) With(name string, part any) Remark {
 	return r
 }
 
-// of returns the remark about some of the generators, with words around its text.
+// of returns the remark with the names of the generators it is about, and with words before and after its text.
 func (r Remark) of(before, generators, after string) Remark {
 	r = r.With("generators", generators)
 	r.Text = before + r.Text + after
@@ -94,8 +94,8 @@ func (r Remark) pattern() Phrase {
 	return p
 }
 
-// Phrase returns the text in parts. Words around the text of the code stay as they are; a text that does not have the
-// text of its code, as by another build, is one part.
+// Phrase returns the text in parts. Words before and after the text of the code stay as they are. If the text does not
+// contain the text of its code, for example because another build wrote it, it is a single part.
 func (r Remark) Phrase() Phrase {
 	p := r.pattern()
 	before, after, found := strings.Cut(r.Text, p.String())
@@ -105,7 +105,7 @@ func (r Remark) Phrase() Phrase {
 	return Phrasef("%s%s%s", before, p, after)
 }
 
-// UnmarshalJSON also takes the plain text of an earlier build, as a remark without a code.
+// UnmarshalJSON also accepts the plain text of an earlier build, as a remark without a code.
 func (r *Remark) UnmarshalJSON(document []byte) error {
 	var text string
 	if json.Unmarshal(document, &text) == nil {
@@ -136,7 +136,7 @@ func (all Remarks) Has(codes ...Code) bool {
 	return slices.ContainsFunc(all, func(r Remark) bool { return slices.Contains(codes, r.Code) })
 }
 
-// Once adds what is not there yet.
+// Once adds each remark whose text is not in the list yet.
 func (all Remarks) Once(more ...Remark) Remarks {
 	for _, r := range more {
 		if !slices.ContainsFunc(all, func(known Remark) bool { return known.Text == r.Text }) {

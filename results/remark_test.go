@@ -38,8 +38,8 @@ func TestEveryCodeIsDocumented(t *testing.T) {
 	golden.Section(t, "../docs/VALIDITY.md", "<!-- remarks -->\n", "<!-- end of remarks -->\n", want.String()+"\n")
 }
 
-// TestCallsFillTheirText: each call of Remark has as many parts as the text of its code has names, and each code of the
-// constants has a row.
+// TestCallsFillTheirText checks that each call of Remark has as many parts as the text of its code has names, and that
+// each constant has a row in the table.
 func TestCallsFillTheirText(t *testing.T) {
 	t.Parallel()
 	codes, texts := results.Codes()
@@ -86,7 +86,7 @@ func TestCallsFillTheirText(t *testing.T) {
 	}
 }
 
-// each parses the Go files below a folder that are no tests.
+// each parses the Go files below a folder, except tests.
 func each(t *testing.T, dir string, do func(*ast.File)) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -104,7 +104,7 @@ func each(t *testing.T, dir string, do func(*ast.File)) {
 	}
 }
 
-// TestPhrasesSpan joins texts that differ in their figures, also twice, and no others.
+// TestPhrasesSpan checks that texts that differ only in figures are joined, also repeatedly, and that others are not.
 func TestPhrasesSpan(t *testing.T) {
 	t.Parallel()
 	took := func(d time.Duration) results.Phrase { return results.CutShort.Remark(d).Phrase() }
@@ -116,7 +116,7 @@ func TestPhrasesSpan(t *testing.T) {
 		results.Spanned([]results.Phrase{share(50), share(78)}), results.Spanned([]results.Phrase{share(12), share(60)}),
 	})
 	want := []string{
-		"partial: 250ms–1m45s", "1–3 keys remained of waits that the driver could not end", "other CPU 12–78%",
+		"partial: 250ms–1m45s", "1–3 keys of waits that the driver could not end remained", "other CPU 12–78%",
 		"other CPU 5%",
 	}
 	var got []string

@@ -23,7 +23,7 @@ type Report struct {
 	Redis       Redis       `json:"redis"`
 	// Stores are the other stores that strategies used.
 	Stores   []Store        `json:"stores,omitempty"`
-	Workload workloads.Spec `json:"workload"` // of a sweep: the first point's
+	Workload workloads.Spec `json:"workload"` // in a sweep, that of the first point
 	// Points are the workloads of a sweep. Each run names its point by the label.
 	Points     []workloads.Point `json:"points,omitempty"`
 	Rounds     int               `json:"rounds"` // planned runs of each strategy
@@ -32,20 +32,19 @@ type Report struct {
 	Baselines  *Baselines        `json:"baselines,omitempty"`
 	Runs       []Run             `json:"runs"`
 
-	// Server is what Redis counted from before the first command of the first connection until
-	// after the last run's clean-up, including baselines and preparation: what INFO before and
-	// after the call would show.
+	// Server is what Redis counted from before the first command of the first connection until after the last run's
+	// clean-up, including baselines and preparation: the difference of INFO before and after the call.
 	Server *ServerDelta `json:"server_total,omitempty"`
 
 	Shared     *Shared         `json:"shared,omitempty"` // set if other generators took part
-	Generators []GeneratorPart `json:"parts,omitempty"`  // of a merged report: its generators
+	Generators []GeneratorPart `json:"parts,omitempty"`  // the generators of a merged report
 
-	Thresholds []Judgement `json:"thresholds,omitempty"` // how they were kept, see Judge
+	Thresholds []Judgement `json:"thresholds,omitempty"` // the result of each, see Judge
 
 	Warnings    Remarks `json:"warnings,omitempty"`
 	Interrupted bool    `json:"interrupted,omitempty"` // stopped by the user: runs are missing or partial
 	Error       string  `json:"error,omitempty"`       // what ended it early
-	Unreachable bool    `json:"unreachable,omitempty"` // Redis stopped answering
+	Unreachable bool    `json:"unreachable,omitempty"` // Redis no longer replied
 }
 
 // File is a report and the name of its file.
@@ -54,7 +53,7 @@ type File struct {
 	*Report
 }
 
-// Planned returns the points of the sweep; without one, the only workload, with no label.
+// Planned returns the points of the sweep; without a sweep, the only workload as a point without a label.
 func (r *Report) Planned() []workloads.Point {
 	if len(r.Points) > 0 {
 		return r.Points
@@ -83,7 +82,7 @@ func (r *Report) ServerOf(run Run) Redis {
 	return r.Redis
 }
 
-// Tool is the build of lockbench that measured.
+// Tool is the build of lockbench that made the measurement.
 type Tool struct {
 	Name    string `json:"name"`
 	Version string `json:"version"`
@@ -91,7 +90,7 @@ type Tool struct {
 	Branch  string `json:"branch,omitempty"` // as the CI system names it
 }
 
-// Build returns the version, with the commit unless the version has it.
+// Build returns the version, with the commit unless the version contains it.
 func (t Tool) Build() string {
 	if t.Commit == "" || strings.Contains(t.Version, t.Commit[:min(len(t.Commit), 7)]) {
 		return t.Version
@@ -108,20 +107,19 @@ type Environment struct {
 	CPUs       int    `json:"cpus"`       // of the machine
 	GoMaxProcs int    `json:"gomaxprocs"` // of the generator
 	Go         string `json:"go"`
-	// AllowedCPUs are the CPUs on which the generator's process may run; empty if the system does
-	// not say.
+	// AllowedCPUs are the CPUs on which the generator's process may run; empty if the system does not report them.
 	AllowedCPUs    []int `json:"allowed_cpus,omitempty"`
 	TimerOvershoot int64 `json:"timer_overshoot_ns"` // median lateness of a 50 µs sleep on the idle machine
 }
 
-// Redis is the server of the runs, without any secret.
+// Redis describes the server of the runs. It contains no secrets.
 type Redis struct {
 	Source   string   `json:"source"`             // container, process or address
 	Address  string   `json:"address"`            // host:port, or unix socket, of the first node
 	Topology string   `json:"topology,omitempty"` // single, nodes:N, replicas:N or cluster:N
 	Nodes    []string `json:"nodes,omitempty"`    // addresses of all nodes if there are several; primaries first
-	// Name is the server's own name: redis, valkey, keydb, dragonfly; empty if the server does
-	// not say, or in reports of earlier versions.
+	// Name is the server's own name: redis, valkey, keydb, dragonfly; empty if the server does not report it, or in a
+	// report of an earlier version.
 	Name      string `json:"name,omitempty"`
 	Version   string `json:"version,omitempty"`
 	Mode      string `json:"mode,omitempty"`       // standalone, cluster, sentinel
@@ -133,18 +131,18 @@ type Redis struct {
 	// Durability is what a crash may lose: memory (everything), every second, fsync (nothing
 	// that was confirmed); absent if not known.
 	Durability string `json:"durability,omitempty"`
-	// AllowedCPUs are the CPUs of this machine on which the server's processes may run; empty if
-	// not known, such as on another machine.
+	// AllowedCPUs are the CPUs of this machine on which the server's processes may run; empty if not known, for example if
+	// the server is on another machine.
 	AllowedCPUs []int  `json:"allowed_cpus,omitempty"`
-	Why         string `json:"why,omitempty"` // why this source was chosen and not an earlier one
+	Why         string `json:"why,omitempty"` // why this source was chosen and not one of higher priority
 }
 
 // Store is a store other than Redis.
 type Store struct {
 	Name   string `json:"name"` // as strategies name it: etcd
 	Server Redis  `json:"server"`
-	// RequestP50 and RequestP99 are of its smallest request, sent sequentially on one connection,
-	// like PING in Baselines.
+	// RequestP50 and RequestP99 are the latency of its smallest request, sent sequentially on one connection, like PING in
+	// Baselines.
 	RequestP50 *int64 `json:"request_p50_ns"`
 	RequestP99 *int64 `json:"request_p99_ns"`
 }
@@ -160,7 +158,7 @@ func (r Redis) Release() string {
 // Strategy is a measured strategy with its claims.
 type Strategy struct {
 	Name  string `json:"name"`
-	Store string `json:"store,omitempty"` // where it locks; absent for Redis
+	Store string `json:"store,omitempty"` // the store that has its locks; absent for Redis
 	// Durability is what a crash of the store may lose of its locks; see Redis.Durability.
 	Durability string   `json:"durability,omitempty"`
 	Summary    string   `json:"summary"`
@@ -171,14 +169,14 @@ type Strategy struct {
 	BlackBox   bool     `json:"black_box,omitempty"`
 }
 
-// LeftOut is a strategy that was asked for and did not run, with the reason.
+// LeftOut is a strategy that was requested but did not run, with the reason.
 type LeftOut struct {
 	Strategy string `json:"strategy"`
 	Why      Remark `json:"why"`
 }
 
-// Baselines are the best figures of this machine in the same session. No lock can be faster;
-// a lock with nearly the same figures measures the generator.
+// Baselines are the best figures of this machine in the same session. No lock can be faster. The figures of a lock that
+// is nearly as fast measure the generator, not the lock.
 type Baselines struct {
 	NoopPerSecond  float64 `json:"noop_per_second"`  // acquisitions/s of a lock that does nothing
 	LocalPerSecond float64 `json:"local_per_second"` // acquisitions/s of an in-process FIFO mutex
@@ -194,8 +192,8 @@ type Shared struct {
 	Session   string   `json:"session"`
 	Generator int      `json:"generator"`     // the index of this one
 	RedisRuns []string `json:"redis_run_ids"` // INFO's run_id of each node; "" if not known
-	// UncertaintyNS is how well this generator knew the common starts: half of a round trip to the server, the
-	// longest of all runs.
+	// UncertaintyNS is the uncertainty of the common start times: half of a round trip to the server, the longest over all
+	// runs.
 	UncertaintyNS int64 `json:"start_uncertainty_ns"`
 }
 

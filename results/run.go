@@ -7,16 +7,16 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// Run is one measurement of one strategy: the events in its window, unless a field says
-// otherwise.
+// Run is one measurement of one strategy. It covers the events in the measurement window, unless the comment of a field
+// says otherwise.
 type Run struct {
 	Strategy string `json:"strategy"`
-	Point    string `json:"point,omitempty"` // of a sweep: its label, see Report.WorkloadOf
-	// from 1; the runs of a round follow one another and are compared in pairs
+	Point    string `json:"point,omitempty"` // label of the sweep's point, see Report.WorkloadOf
+	// Round counts from 1. The runs of a round follow one another and are compared in pairs.
 	Round    int       `json:"round"`
 	Order    int       `json:"order"` // from 1, within the round
 	Seed     int64     `json:"seed"`
-	Started  time.Time `json:"started"` // of the window
+	Started  time.Time `json:"started"` // start of the window
 	WindowNS int64     `json:"window_ns"`
 
 	Record         Record         `json:"record"`
@@ -30,8 +30,8 @@ type Run struct {
 	Generator      Generator      `json:"generator"`
 	TimeAccounting TimeAccounting `json:"books"`
 	Timeline       []Slice        `json:"timeline,omitempty" add:"none"`
-	Herd           *Herd          `json:"herd,omitempty" add:"none"` // of a workload of bursts
-	// Faults are the workload's faults, one by one.
+	Herd           *Herd          `json:"herd,omitempty" add:"none"` // with bursts
+	// Faults has one entry for each fault of the workload.
 	Faults []Fault `json:"faults,omitempty" add:"none"`
 
 	Errors  []ErrorCount `json:"errors,omitempty"`           // errors of Acquire and Release, most frequent first
@@ -44,15 +44,14 @@ type Run struct {
 const (
 	stillShare = 0.05                   // of the window
 	stallLeast = 300 * time.Millisecond // so that a short window on a loaded machine gets no remark
-	// stillLeast is longer than what a loaded machine alone does to a process: one waited for 498 ms.
+	// stillLeast is longer than the delays that load alone causes: on a loaded machine a process did not run for 498 ms.
 	stillLeast = time.Second
 )
 
-// Stalled reports whether a lock stood still for so long that it marks the figures: for over 5 % of the
-// window, and over 300 ms.
+// Stalled reports whether Speed.Stall is long enough for a remark: over 5 % of the window and over 300 ms.
 func (r Run) Stalled() bool { return r.marks(r.Speed.Stall, stallLeast) }
 
-// StoodStill reports whether lockbench itself stood still for over 5 % of the window, and for over a second.
+// StoodStill reports whether lockbench itself did not run for over 5 % of the window and over one second.
 func (r Run) StoodStill() bool { return r.marks(r.Generator.StoodStill, stillLeast) }
 
 func (r Run) marks(still *int64, least time.Duration) bool {
@@ -62,31 +61,28 @@ func (r Run) marks(still *int64, least time.Duration) bool {
 // Valid reports whether the figures can be trusted.
 func (r Run) Valid() bool { return len(r.Invalid) == 0 }
 
-// Speed is how much work went through the lock.
+// Speed holds the throughput of the lock, and the durations of handoffs, holds and releases.
 type Speed struct {
 	Acquisitions int64   `json:"acquisitions" add:"sum"` // leases granted in the window
 	PerSecond    float64 `json:"acquisitions_per_second"`
-	// Served counts the clients whose work was done: the acquisitions, and the clients that
-	// shared one with --coalesce.
+	// Served counts the clients that were served: one for each acquisition and, with --coalesce, also those that shared
+	// its lease.
 	Served          int64   `json:"served" add:"sum"`
 	ServedPerSecond float64 `json:"served_per_second"`
-	// Utilisation is the sum of all holds ÷ window ÷ keys. At most it is the capacity of the
-	// lock.
+	// Utilisation is the sum of all holds ÷ window ÷ keys. Its maximum is the capacity of the lock.
 	Utilisation float64 `json:"utilisation"`
-	// Gap is the lock's own part of an acquisition's time in nanoseconds, in which no client
-	// holds it although clients wait: keys × window ÷ acquisitions − mean hold. nil if there is
-	// not always a waiter, or the lock's capacity is not one.
+	// Gap is the mean time between two holds of a key, in nanoseconds, in which no client holds it although clients wait:
+	// keys × window ÷ acquisitions − mean hold. It is nil unless a client always waits and the lock's capacity is one.
 	Gap *float64 `json:"gap_ns"`
-	// Stall is the longest time, in nanoseconds, in which a key was free, clients waited for
-	// it, and none got it; nil if the clients of other processes may have.
+	// Stall is the longest time, in nanoseconds, in which a key was free and clients waited for it, but none of them got
+	// it. It is nil if clients of other processes may have got it.
 	Stall *int64 `json:"stall_ns" add:"none"`
-	// Handoff is the time from the start of a Release to the next lease on the same key. It only
-	// counts if a client was waiting when the release began; the lease may be that of a client
-	// that asked later.
+	// Handoff is the time from the start of a Release to the next lease on the same key. It counts only if a client was
+	// waiting when the release began. The next lease may belong to a client whose Acquire began later.
 	Handoff Distribution `json:"handoff" add:"none"`
 	Hold    Distribution `json:"hold" add:"sum"` // lease received → start of Release, as measured
-	// HoldAsked is the mean, in nanoseconds, of what the workload asked of these holds; nil if it
-	// asked for none.
+	// HoldAsked is the mean duration, in nanoseconds, that the workload requested for these holds; nil if it requested
+	// none.
 	HoldAsked *float64     `json:"hold_asked_mean_ns"`
 	Release   Distribution `json:"release" add:"sum"` // start of Release → its return
 }
@@ -98,8 +94,8 @@ type Speed struct {
 // the product-limit estimate of Kaplan and Meier (J. Am. Stat. Assoc. 53, 1958); a
 // percentile beyond the observed range is a lower bound.
 //
-// Of a wait that ended at its timeout it is only known that the lease would have come later, or never. A percentile
-// that depends on it is a lower bound, see Survival.
+// If a wait ended at its timeout, the lease would have come later or never. A percentile that depends on such a wait is
+// a lower bound, see Survival.
 type Waiting struct {
 	// PerAcquisition gives every wait the same weight.
 	PerAcquisition Distribution `json:"per_acquisition" add:"sum"`
@@ -109,26 +105,26 @@ type Waiting struct {
 	// is the time, in nanoseconds, from the start of the client's previous wait to its own
 	// start. That time does not depend on the length of the wait.
 	//
-	// The time from a client's last start to the end of the window belongs to a wait that was
-	// not seen. Without that time, clients with long waits have too little weight. Rest puts it
-	// on the client's first wait in the window (or on its only wait, at its full length, if that
-	// began before): then they have too much. A percentile is between the two results if they
-	// agree within 5 %, which needs about ten waits per client for the median; otherwise it is a
-	// lower bound.
+	// The time from a client's last start to the end of the window belongs to a wait that was not observed. Without this
+	// time, clients with long waits have too little weight. With Rest, which adds the time to the client's first wait in
+	// the window (or to its only wait, at full length, if that began earlier), they have too much. If the two results
+	// agree within 5 %, which needs about ten waits per client for the median, the percentile is their geometric mean;
+	// otherwise it is a lower bound.
 	//
-	// A client that had no acquisition, and one wait that was open when the window closed, counts with the age of this
-	// wait and the weight of the window. If more than a share 1 − q of the clients waited so for at least a time t, the
-	// q-quantile is at least t.
+	// A client without an acquisition, whose only wait was open when the window closed, counts with the age of this wait
+	// and the weight of the whole window. If more than a share 1 − q of the clients waited in this way for at least a time
+	// t, the q-quantile is at least t.
 	PerClient Distribution `json:"per_client" add:"sum"`
-	// Service is the same as PerAcquisition from the actual start of Acquire. In a closed loop they are equal. In an
-	// open loop PerAcquisition counts from the intended start.
+	// Service is the wait from the actual start of Acquire. In a closed loop it equals PerAcquisition. In an open loop
+	// PerAcquisition counts from the intended start.
 	Service Distribution `json:"service" add:"sum"`
 	// Lateness is the time by which the generator itself delayed the starts of an open loop: a
 	// client was free but woke up late. It is not part of any wait: a wait begins at the intended
 	// start only if all clients are busy then.
 	Lateness Distribution `json:"lateness,omitzero" add:"sum"`
 	Open     int64        `json:"open" add:"sum"` // waits still open when the window closed
-	// open loop: arrivals that no client had taken by then; they are open waits too
+	// Backlog is the number of arrivals of an open loop that no client had taken when the window closed. They are open
+	// waits too.
 	Backlog  int64 `json:"backlog" add:"sum"`
 	TimedOut int64 `json:"gave_up" add:"sum"` // waits that ended at their timeout
 }
@@ -140,49 +136,48 @@ type Waiting struct {
 type Fairness struct {
 	AcquisitionsMin int64 `json:"turns_min" add:"min"`
 	AcquisitionsMax int64 `json:"turns_max" add:"max"`
-	// Jain is (Σx)² ÷ (n·Σx²) over the acquisitions per client (Jain, Chiu, Hawe 1984): 1 is
-	// even, 1/n means that one client has all. nil below 20 acquisitions per client, where the
-	// index depends on chance.
+	// Jain is (Σx)² ÷ (n·Σx²) over the acquisitions per client (Jain, Chiu, Hawe 1984): 1 is even, 1/n means that one
+	// client got every acquisition. nil below 20 acquisitions per client, where the index depends on chance.
 	Jain *float64 `json:"jain"`
-	// Starved is the number of clients that waited and had no acquisition although there were two
-	// for each. nil if a client had none and the window was too short for two rounds, in which a
-	// fair lock serves every client: its turn may only have been later.
+	// Starved is the number of clients that waited and had no acquisition although there were two acquisitions per client.
+	// It is nil if a client had none and the window was too short for that many: the client's turn may have come later.
 	Starved     *int      `json:"starved"`
 	LongestWait *Bound    `json:"longest_wait" add:"max"`        // of any client, including open waits
 	PerClient   Histogram `json:"turns_hdr,omitempty" add:"sum"` // of the acquisitions per client
 
-	// WorkingSet is the mean number of distinct clients among as many consecutive acquisitions of
-	// a key as there are clients (the lock working set size of Dice, Malthusian Locks, EuroSys
-	// 2017). The number of clients is perfectly fair; 1 means that one client keeps the lock. nil
-	// without that many acquisitions, or with more than about four million clients × keys.
+	// WorkingSet is the mean number of distinct clients among as many consecutive acquisitions of a key as there are
+	// clients (the lock working set size of Dice, Malthusian Locks, EuroSys 2017). A value equal to the number of clients
+	// is perfectly fair; 1 means that one client keeps the lock. nil without that many acquisitions, or with more than
+	// about four million clients × keys.
 	WorkingSet *float64 `json:"working_set" add:"none"`
 	// ReacquireDistance is the median number of acquisitions of a key until the same client's
 	// next one (Dice's median time to reacquire).
 	ReacquireDistance *int64 `json:"return_p50" add:"none"`
-	// Overtaken is the share of acquisitions, in percent, while an earlier arrival still waited.
-	// Arrival is the start of Acquire. Requests may cross on their way, so a FIFO lock shows a
-	// few.
+	// Overtaken is the share of acquisitions, in percent, that were granted while a client that had arrived earlier still
+	// waited. A client arrives at the start of its Acquire. Requests may overtake one another on the network, so even a
+	// FIFO lock shows a few.
 	Overtaken *float64 `json:"overtakes_percent" add:"none"`
 	// LargestBypass is the largest number of later arrivals that got the lock, in the window, while
 	// one client waited. nil if clients of other processes may have got it.
 	LargestBypass *int64 `json:"largest_bypass" add:"none"`
-	// PassesWithin is the share, in percent, of the passes from one client to another that stayed
-	// within an application instance. nil without any, if the lock's capacity is not one, or if
-	// clients of other processes may have been in between.
+	// PassesWithin is the share, in percent, of the passes from one client to another in which both belong to the same
+	// application instance. nil without passes, if the lock's capacity is not one, or if clients of other processes may
+	// have held the lock in between.
 	PassesWithin *float64 `json:"passes_within_instance_percent" add:"none"`
 }
 
-// Part is what the clients with one part of a mixed strategy got. All contend for the same keys.
+// Part holds the figures of the clients that use one part of a mixed strategy. The clients of all parts contend for the
+// same keys.
 type Part struct {
 	Strategy     string       `json:"strategy"`
 	Clients      int64        `json:"clients"`
 	Acquisitions int64        `json:"acquisitions"`
 	Share        *float64     `json:"share_percent"`     // of all acquisitions; nil if there are none
 	Waits        Distribution `json:"waits"`             // as Waiting.PerAcquisition
-	Overtaken    *float64     `json:"overtakes_percent"` // as Fairness.Overtaken: by clients of either part
+	Overtaken    *float64     `json:"overtakes_percent"` // as Fairness.Overtaken, by clients of any part
 }
 
-// Effort is what the strategies report of their own work; nil for a black box.
+// Effort holds the strategies' own counts of their work; nil for a black box.
 type Effort struct {
 	Attempts *float64 `json:"attempts_per_acquisition"` // tries to take the lock at Redis
 	WakeUps  *float64 `json:"wake_ups_per_acquisition"` // resumptions of a parked waiter; 1 per handoff is ideal
@@ -194,27 +189,26 @@ type Generator struct {
 	CPUSeconds  float64  `json:"cpu_seconds" add:"sum"`
 	CPUPercent  float64  `json:"cpu_percent" add:"sum"`          // of one core
 	MachineIdle *float64 `json:"machine_idle_percent" add:"min"` // of all cores; Linux only
-	// DriverCPUSeconds is the CPU time of the processes in which a driver runs the clients; null without them.
-	DriverCPUSeconds *float64 `json:"driver_cpu_seconds,omitempty" add:"none"` // there is no session of drivers
-	// OtherCPU is the CPU time of processes other than lockbench and Redis, in percent of all
-	// cores; interrupts count for no process. null if the system does not say, or the window is
-	// shorter than about half a second.
+	// DriverCPUSeconds is the CPU time of the processes in which a driver runs the clients; null without drivers.
+	DriverCPUSeconds *float64 `json:"driver_cpu_seconds,omitempty" add:"none"` // generators of a session have no drivers
+	// OtherCPU is the CPU time of processes other than lockbench and Redis, in percent of all cores; interrupts belong to
+	// no process. null if the system does not report it, or the window is shorter than about half a second.
 	OtherCPU *float64 `json:"foreign_cpu_percent" add:"max"`
 	// Steal is the time in which the hypervisor ran another machine, in percent of all cores; null
 	// as for OtherCPU.
 	Steal *float64 `json:"steal_percent" add:"max"`
-	// StoodStill is the longest time, in nanoseconds, in which lockbench did not run although it
-	// wanted to: it was stopped, or its container or machine was. nil if it was not observed.
+	// StoodStill is the longest time, in nanoseconds, in which lockbench did not run although it was due to: lockbench,
+	// its container or its machine was stopped. nil if it was not observed.
 	StoodStill     *int64  `json:"stood_still_ns" add:"max"`
 	SchedulingP99  int64   `json:"scheduling_p99_ns" add:"max"` // goroutine runnable → running, bucket's upper bound
 	GCCount        int64   `json:"gc_count" add:"sum"`
 	GCPauseNS      int64   `json:"gc_pause_ns" add:"sum"` // sum of stop-the-world pauses
 	GCCPUSeconds   float64 `json:"gc_cpu_seconds" add:"sum"`
-	TimerOvershoot *int64  `json:"timer_overshoot_p50_ns" add:"max"` // actual − asked hold; nil without any
+	TimerOvershoot *int64  `json:"timer_overshoot_p50_ns" add:"max"` // actual − requested hold; nil without holds
 	Starts         int64   `json:"starts" add:"sum"`                 // open loop: starts in the window
-	// open loop: starts more than 10 ms late because of the generator
+	// LateStarts counts the starts of an open loop that were more than 10 ms late because of the generator.
 	LateStarts int64 `json:"late_starts" add:"sum"`
-	// open loop: starts more than 10 ms late because no client was free
+	// BehindStarts counts the starts of an open loop that were more than 10 ms late because no client was free.
 	BehindStarts int64 `json:"behind_starts" add:"sum"`
 	PoolWaits    int64 `json:"pool_waits" add:"sum"`   // commands that waited for a connection
 	PoolWaitNS   int64 `json:"pool_wait_ns" add:"sum"` // sum of their waits
@@ -230,7 +224,7 @@ type TimeAccounting struct {
 	Release float64 `json:"release_seconds" add:"sum"`
 	Think   float64 `json:"think_seconds" add:"sum"`  // release → next acquire, including the harness's own work
 	Window  float64 `json:"window_seconds" add:"sum"` // clients × window
-	// WorstPercent is the largest difference of a client, in percent of the window.
+	// WorstPercent is the largest difference of this sum from the window for any client, in percent of the window.
 	WorstPercent float64 `json:"worst_percent" add:"max"`
 	Balanced     bool    `json:"balanced" add:"and"`
 }
@@ -250,15 +244,15 @@ type Herd struct {
 	// Drain is the time from the release of that next lease until the last client gets the lock; 0
 	// with two clients.
 	Drain Distribution `json:"drain"`
-	// The means of what the one release caused until the next holder had held for as long as
-	// the first. 1 attempt and 1 wake-up are ideal. Clients that poll add attempts of their own.
-	// nil for a black box, or where the servers cannot be read.
+	// Attempts, WakeUps and Commands are means per burst of what the one release caused until the next holder had held the
+	// lock for as long as the first. 1 attempt and 1 wake-up are ideal. Polling clients add their regular attempts. nil
+	// for a black box, or if the servers cannot be read.
 	Attempts *float64 `json:"attempts"`
 	WakeUps  *float64 `json:"wake_ups"`
 	Commands *float64 `json:"commands"`
-	// DrainCommands is the commands at Redis per acquisition while the herd drained.
+	// DrainCommands is the number of commands at Redis per acquisition while the herd drained.
 	DrainCommands *float64 `json:"drain_commands_per_acquisition"`
-	// PeakCPU is the servers' CPU in the drain that used the most, in percent of a core.
+	// PeakCPU is the servers' CPU use in the drain that used the most, in percent of one core.
 	PeakCPU *float64 `json:"peak_redis_cpu_percent"`
 }
 
@@ -266,13 +260,13 @@ type Herd struct {
 type Leftovers struct {
 	Keys        []string
 	Channels    []string // with at least one subscriber
-	Connections []string // of each: id, last command and age in CLIENT LIST
+	Connections []string // id, last command and age of each, from CLIENT LIST
 }
 
 // Safety is the audit of a run, including warm-up and drain: exclusion must hold at any time.
 type Safety struct {
-	// Overlaps counts how often more clients held a key than its capacity while the earlier
-	// leases were still valid. OverlapNS is their total time.
+	// Overlaps counts how often a client got a key beyond its capacity while the earlier leases were still valid.
+	// OverlapNS is their total time.
 	Overlaps  int64 `json:"overlaps" add:"sum"`
 	OverlapNS int64 `json:"overlap_ns" add:"sum"`
 	// ExpiredOverlaps counts the overlaps with a holder whose lease had run out, or may have.
@@ -284,18 +278,18 @@ type Safety struct {
 	FencingRegression int64 `json:"fencing_regression" add:"sum"` // tokens not larger than an earlier one
 	LostLeases        int64 `json:"lost_leases" add:"sum"`        // releases that found that the lease had ended
 
-	// LostUpdates is the number of updates under the lock that the counters or rows lack; nil without
-	// such work.
+	// LostUpdates is the number of updates under the lock that are missing from the counters or rows; nil without
+	// --work counter or transaction.
 	LostUpdates *int64 `json:"lost_updates" add:"known"`
 	// Refused counts the updates that the counter refused because of a stale fencing token, or the row because of its
 	// version; nil if neither was checked.
 	Refused *int64 `json:"refused_updates" add:"known"`
 
-	// Leftovers are what the strategy left without declaring it: keys, connections,
-	// subscriptions. At most 20 are named.
+	// Leftovers names the keys, connections and subscriptions that the strategy left on the servers without declaring
+	// them, at most 20.
 	Leftovers     []string `json:"leftovers,omitempty" add:"sum"`
 	LeftoverCount *int64   `json:"leftover_count" add:"known"` // nil if the servers could not be read
-	// clients that did not return from Acquire or Release after the stop
+	// Hung is the number of clients that did not return from Acquire or Release after the stop.
 	Hung int `json:"stuck_clients" add:"sum"`
 
 	// LostKeys names the ways in which the servers lost keys by themselves; then no guarantee is judged.
@@ -308,7 +302,7 @@ type Safety struct {
 type Fault struct {
 	Fault      workloads.Fault `json:"fault"`
 	Injections []Injection     `json:"strikes"`
-	// Missed says, for each time that the fault was due and did not occur, why.
+	// Missed has the reason for each time that the fault was due but did not occur.
 	Missed []string `json:"missed,omitempty"`
 }
 
@@ -318,16 +312,13 @@ type Injection struct {
 	AtNS     int64  `json:"at_ns"`         // since the window opened
 	LastedNS int64  `json:"lasted_ns"`     // 0: it was over at once
 	Key      string `json:"key,omitempty"` // the key that it affects; empty: all
-	// Halts says that no client could get any lock while it lasted; in a failover, until there
-	// was a new primary.
+	// Halts means that no client could obtain any lock during the fault; in a failover, until there was a new primary.
 	Halts bool `json:"halts,omitempty"`
-	// RecoveryNS is the time from the injection to the next acquisition of an affected key. If
-	// Halts, only acquisitions after the outage count. nil means that there was none in the
-	// window.
+	// RecoveryNS is the time from the injection to the next acquisition of an affected key. If Halts, only acquisitions
+	// after the outage count. nil means that there was no such acquisition in the window.
 	RecoveryNS *int64 `json:"recovery_ns"`
-	// Stall is the longest time without an acquisition of an affected key, from the injection to
-	// the next injection of any fault or the end of the window. It is a lower bound if one of
-	// these cut it off.
+	// Stall is the longest time without an acquisition of an affected key, from the injection to the next injection of any
+	// fault or the end of the window. It is a lower bound if that injection or the end of the window cut it short.
 	Stall *Bound `json:"stall"`
 
 	Overlaps  int64 `json:"overlaps"` // as in Safety, for this injection
@@ -345,12 +336,12 @@ type Slice struct {
 	Seconds      float64 `json:"seconds" add:"sum"` // its length
 	Acquisitions int64   `json:"acquisitions" add:"sum"`
 	Waiting      int     `json:"waiting"` // clients that waited at its end
-	// The waits in the slice, as Distribution describes those of the window; nil without any. WaitMax is
-	// the longest that ended.
+	// WaitP50, WaitP99 and WaitMax describe the waits in the slice, as Distribution does for the window; nil without
+	// waits. WaitMax is the longest wait that ended.
 	WaitP50 *Bound `json:"wait_p50" add:"max"` // of two slices the larger
 	WaitP99 *Bound `json:"wait_p99" add:"max"`
 	WaitMax *Bound `json:"wait_max" add:"max"`
-	// The handoffs in the slice; absent without any.
+	// HandoffP50 and HandoffP99 describe the handoffs in the slice; absent without handoffs.
 	HandoffP50 *Bound `json:"handoff_p50,omitempty" add:"max"` // of two slices the larger
 	HandoffP99 *Bound `json:"handoff_p99,omitempty" add:"max"`
 
@@ -366,7 +357,8 @@ type Wait struct {
 	NS     int64
 }
 
-// Halve joins each two neighbours, so that a long window has few slices. It takes the larger percentiles.
+// Halve joins each pair of neighbouring slices, so that a long window has few slices. Of two percentiles it keeps the
+// larger one.
 func Halve(parts []Slice) []Slice {
 	var halved []Slice
 	for pair := range slices.Chunk(parts, 2) {

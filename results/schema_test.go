@@ -19,8 +19,7 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// TestSchemaIsThatOfTheTypes keeps schema.json, which is made from the types and
-// their comments, from falling behind them.
+// TestSchemaIsThatOfTheTypes fails if schema.json differs from the schema generated from the types and their comments.
 func TestSchemaIsThatOfTheTypes(t *testing.T) {
 	w := schemaWriter{comments: map[string]string{}, definitions: map[string]any{}}
 	for _, dir := range []string{".", "../workloads"} {

@@ -20,12 +20,12 @@ type Server struct {
 // ServerDelta is the difference of two readings of INFO.
 type ServerDelta struct {
 	Seconds float64 `json:"seconds"` // between the readings
-	// Acquisitions is the number of leases granted between the readings, the divisor of the
-	// figures. It differs from the window's by what was granted while INFO was under way.
+	// Acquisitions is the number of leases granted between the readings, the divisor of the figures. It differs from the
+	// count in the window by the leases granted during the INFO requests.
 	Acquisitions int64 `json:"acquisitions" add:"sum"`
 
 	Calls    *int64           `json:"calls"`    // commands executed, including those inside scripts
-	Commands map[string]int64 `json:"commands"` // the same by command, as in INFO commandstats
+	Commands map[string]int64 `json:"commands"` // calls by command, as in INFO commandstats
 	BytesIn  *int64           `json:"bytes_in"` // received by Redis
 	BytesOut *int64           `json:"bytes_out"`
 	CPU      *float64         `json:"cpu_seconds"`             // used_cpu_user + used_cpu_sys
@@ -38,18 +38,17 @@ type ServerDelta struct {
 	IOThreads int `json:"io_threads,omitempty"`
 	// Evictions is the number of keys that the servers evicted for lack of memory.
 	Evictions int64 `json:"evicted_keys,omitempty"`
-	// Restarts is how often a server that is no replica had another process than at the reading before: it was
+	// Restarts counts how often a server other than a replica ran in another process than at the previous reading: it was
 	// restarted, or another process replaced it.
 	Restarts int64 `json:"restarts,omitempty"`
 	// RoleChanges is how often a reading found that a primary had become a replica, or a replica a primary.
 	RoleChanges int64 `json:"role_changes,omitempty"`
-	// BusPublished is the number of messages that PUBLISH and SPUBLISH made on the cluster bus
-	// between the nodes. Each is more than 2 KB larger than what was published. nil without a
-	// cluster.
+	// BusPublished is the number of messages that PUBLISH and SPUBLISH sent over the cluster bus between the nodes. Each
+	// is more than 2 KB larger than its payload. nil without a cluster.
 	BusPublished *int64 `json:"bus_published,omitempty"`
-	// BusReceived is the number of bytes that the nodes of a cluster received from each other on
-	// the bus, including gossip, as Linux counts them at the sockets. nil if the sockets cannot
-	// be seen, such as in a container with a network of its own.
+	// BusReceived is the number of bytes that the nodes of a cluster received from each other on the bus, including
+	// gossip, as Linux counts them at the sockets. nil if the sockets are not visible, for example in a container with its
+	// own network.
 	BusReceived *int64 `json:"bus_bytes_received,omitempty"`
 	// WALBytes is the number of bytes added to the write-ahead log; nil if not known.
 	WALBytes *int64 `json:"wal_bytes,omitempty"`
@@ -64,7 +63,8 @@ type ServerDelta struct {
 
 	Nodes []NodeDelta `json:"nodes,omitempty"` // the nodes, if there are several
 
-	// Own is what this generator's own readings cost, if there are several: the counts of the others include it.
+	// Own is the cost of this generator's own readings, if there are several generators: the counts of the others include
+	// it.
 	Own *ObserverCounts `json:"own_readings,omitempty" add:"none"`
 }
 
@@ -85,7 +85,7 @@ type NodeDelta struct {
 	BusReceived  *int64 `json:"bus_bytes_received,omitempty"` // by this node, as in ServerDelta
 }
 
-// ServerPeak is the largest values in the window, sampled about once a second.
+// ServerPeak holds the largest values in the window, sampled about once a second.
 type ServerPeak struct {
 	Clients       *int64 `json:"clients" add:"max"`       // connections
 	Subscriptions *int64 `json:"subscriptions" add:"max"` // channel subscriptions over all connections
@@ -105,12 +105,12 @@ func unlessZero(n int64) *int64 {
 	return &n
 }
 
-// flushes are the commands that delete the keys of others.
+// flushes are the commands that remove the keys of all clients from a database.
 var flushes = []string{"flushall", "flushdb", "swapdb"}
 
-// LostKeys lists the ways in which the servers themselves lost keys, locks perhaps among them. A lock whose key is gone
-// lets in a second holder, which is no fault of the lock. Without restarts only what no restart and no failover
-// explains counts.
+// LostKeys lists the ways in which the servers lost keys, perhaps those of locks. If the key of a held lock is gone, a
+// second client obtains the lock, for which the strategy is not to blame. If restarts is false, restarts and failovers
+// are left out.
 func (d *ServerDelta) LostKeys(restarts bool) (ways []string) {
 	if d == nil {
 		return nil
@@ -145,8 +145,9 @@ func (d *ServerDelta) PerAcquisition(total *int64) *float64 {
 // threaded reports whether threads besides the main one do I/O.
 func (d *ServerDelta) threaded() bool { return d != nil && d.IOThreads > 1 }
 
-// cpu returns the servers' CPU time per acquisition in nanoseconds: all less IdleCPU, or with I/O threads
-// (see IOThreads) that of the thread that executes commands and that of all others, nothing subtracted.
+// cpu returns the servers' CPU time per acquisition in nanoseconds: all is CPU less IdleCPU. With I/O threads (see
+// IOThreads), main is the time of the thread that executes commands and rest that of all other threads, with nothing
+// subtracted.
 func (d *ServerDelta) cpu() (all, main, rest *Figure) {
 	if d == nil || d.Acquisitions == 0 {
 		return nil, nil, nil
@@ -172,9 +173,9 @@ func (d *ServerDelta) cpu() (all, main, rest *Figure) {
 	return all, main, rest
 }
 
-// digits is the number of digits to which CPU less IdleCPU is known; 0 means the usual three. IdleCPU is
-// itself measured, in half a second. If it is more than a third of the CPU, the same error is over 1.5 times
-// as large a share of the result as of the CPU; above two thirds, over 3 times.
+// digits is the number of digits to which CPU less IdleCPU is known; 0 means the usual three. IdleCPU is itself
+// measured, in half a second. If it is more than a third of CPU, an error of the same size is over 1.5 times as large
+// relative to the result as relative to CPU; above two thirds, over 3 times.
 func (d *ServerDelta) digits() int {
 	if d.IdleCPU == nil || *d.CPU <= 0 {
 		return 0
@@ -230,8 +231,8 @@ type Reading struct {
 	Evictions   int64            `add:"sum"`
 	Restarts    int64            `add:"sum"` // as in ServerDelta
 	RoleChanges int64            `add:"sum"` // as in ServerDelta
-	// Role and History are of one server: its role in its own words, and the replication history that a promotion made
-	// it begin; "" if not known, and without a promotion.
+	// Role and History describe one server: the role that it reports, and the replication history that it began at its
+	// promotion. Both are "" if not known; History also without a promotion.
 	Role      string `add:"none"`
 	History   string `add:"none"`
 	Clients   int64  `add:"sum"` // connections now; 0 if not known
@@ -305,7 +306,7 @@ func (r Reading) Since(earlier Reading, acquisitions int64) *ServerDelta {
 	return d
 }
 
-// ClientsSince is Since without lockbench's own readings: only what the clients did.
+// ClientsSince is Since without lockbench's own readings: only the commands and bytes of the clients.
 func (r Reading) ClientsSince(earlier Reading, acquisitions int64) *ServerDelta {
 	d, own := r.Since(earlier, acquisitions), r.Observer.Since(earlier.Observer)
 	d.subtract(own)

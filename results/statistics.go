@@ -45,7 +45,7 @@ func MedianFigure(values []Figure) *Figure {
 
 func byValue(a, b Figure) int { return cmp.Compare(a.Value, b.Value) }
 
-// usual is the default confidence of intervals. They take at least so many rounds.
+// usual is the default confidence of intervals. intervalRounds is the number of rounds that such an interval needs.
 const (
 	usual          = 0.95
 	intervalRounds = 6
@@ -96,10 +96,10 @@ type Ratio struct {
 	Low    float64 `json:"low"`
 	High   float64 `json:"high"`
 	Rounds int     `json:"rounds"`
-	// Interval says that Low to High is the 95 % interval of the median, which needs six
-	// rounds; otherwise they are the smallest and the largest ratio.
+	// Interval means that Low to High is the 95 % interval of the median, which needs six rounds; otherwise they are the
+	// smallest and the largest ratio.
 	Interval bool `json:"interval"`
-	// AtLeast and AtMost say that Median, Low and High are lower or upper bounds, see Against.
+	// AtLeast and AtMost mean that Median, Low and High are lower or upper bounds, see Against.
 	AtLeast bool `json:"at_least,omitempty"`
 	AtMost  bool `json:"at_most,omitempty"`
 	Digits  int  `json:"digits,omitempty"` // as in Figure
@@ -132,9 +132,9 @@ func (r Ratio) ofRounds() string {
 	return fmt.Sprintf("%s of %d)", strings.TrimSuffix(text, ")"), r.Rounds)
 }
 
-// Against compares a metric with another strategy's round by round. For values that may be lower
-// bounds, such as the waits of clients that starve, the ratio is AtLeast or AtMost its value. It is nil
-// if in no round both are known, and for two lower bounds.
+// Against compares a metric with another strategy's round by round. For values that may be lower bounds, such as the
+// waits of clients that starve, the ratio is AtLeast or AtMost its value. It is nil if no round has both values, or if
+// both strategies have lower bounds.
 func (s Summary) Against(base Summary, m Metric) *Ratio {
 	var all []float64
 	var r Ratio

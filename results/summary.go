@@ -19,7 +19,7 @@ type Summary struct {
 	Runs     []Run          // all runs, in the order in which they ran
 	Used     []Run          // the runs from which figures are computed, see choose
 	Invalid  bool           // no run could be trusted
-	first    *Summary       // of the first strategy at the same point
+	first    *Summary       // the first strategy at the same point
 	rounds   int            // planned
 }
 
@@ -64,8 +64,8 @@ func (s Summary) Mark() string {
 	return ""
 }
 
-// Summaries groups the report's runs by strategy and point, in the order of the request. It
-// leaves out what never ran.
+// Summaries groups the report's runs by strategy and point, in the order of the request. It leaves out strategies and
+// points that did not run.
 func (r *Report) Summaries() []Summary {
 	all := slices.DeleteFunc(r.Asked(), func(s Summary) bool { return len(s.Runs) == 0 })
 	for i := range all {
@@ -135,8 +135,8 @@ func (s Summary) over(m Metric, value func(Run) *Figure) *Figure {
 	return MedianFigure(known)
 }
 
-// sum adds up a count over runs. Where some runs have none it is only a lower bound, and a bound of 0
-// says nothing: then it is nil.
+// sum adds up a count over runs. If some runs have no count, it is only a lower bound. A lower bound of 0 is no
+// information, so sum then returns nil.
 func sum(runs []Run, value func(Run) *Figure) *Figure {
 	all := figures(runs, value)
 	total := &Figure{AtLeast: len(all) < len(runs)}
@@ -149,7 +149,7 @@ func sum(runs []Run, value func(Run) *Figure) *Figure {
 	return total
 }
 
-// HoldAsked is the median of what the workload asked of the mean hold; nil if it asked for none.
+// HoldAsked is the median, over the used runs, of the mean hold that the workload requested; nil if it requested none.
 func (s Summary) HoldAsked() *Figure {
 	return MedianFigure(figures(s.Used, func(r Run) *Figure { return figure(r.Speed.HoldAsked) }))
 }
@@ -227,8 +227,8 @@ func (s Summary) text(m Metric, digits int) string {
 	return f.in(m.Unit, digits)
 }
 
-// Verdict says in a word or two whether the strategy's claims held in every run. An invalid
-// run counts only for what broke in it: "held (2 of 3 trusted)".
+// Verdict returns in a few words whether the strategy's claims held in every run: "held (2 of 3 trusted)". Of an
+// invalid run only broken claims count.
 func (s Summary) Verdict() string {
 	var broken []string
 	trusted := 0
@@ -263,8 +263,8 @@ func (s Summary) Verdict() string {
 	return verdict
 }
 
-// TooFew names the durations of which a run had too few for a 99th percentile, which would
-// be their maximum: "12 handoffs".
+// TooFew returns the kinds of durations of which a run had too few for a 99th percentile, with their number: "12
+// handoffs". Their p99 would be their maximum.
 func (s Summary) TooFew() []Phrase {
 	var few []Phrase
 	for _, of := range [][2]string{{"handoffs", "Speed.Handoff"}, {"waits", "Waiting.PerAcquisition"}} {

@@ -52,7 +52,7 @@ func metric(t *testing.T, name string) results.Metric {
 	return m
 }
 
-// A third digit is written only where several runs say that it means something.
+// A third digit is written only if several runs agree closely enough.
 func TestBriefFiguresHaveAsManyDigitsAsAreKnown(t *testing.T) {
 	t.Parallel()
 	rates := func(all ...float64) (runs []results.Run) {
@@ -103,7 +103,7 @@ func TestBriefFiguresHaveAsManyDigitsAsAreKnown(t *testing.T) {
 	}
 }
 
-// The parts of a mixed strategy have rows of their own, named after it only where there are several.
+// Each part of a mixed strategy has a row. Its name includes the strategy only if there are several mixed strategies.
 func TestPartsHaveRowsOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	run := func(strategy string, acquisitions ...int64) results.Run {

@@ -9,15 +9,14 @@ import (
 // Survival is an estimate of the share of durations longer than t. It consists of two estimates, of which one cannot
 // be too high and the other cannot be too low. A quantile is known only if they agree.
 //
-// They differ by the waits that were given up at their timeout. Nothing is known of when such a wait would have got
-// the lease, and the few waits that get theirs after the timeout say nothing of the others: the timeout did not end
-// them. So one estimate has the lease come at the timeout, and the other never (C. F. Manski, Partial Identification
-// of Probability Distributions, 2003, 2). Of Waiting.PerClient they also differ by the weight of waits that were not
-// seen.
+// The estimates differ in the waits that ended at their timeout. It is unknown when such a wait would have got the
+// lease. The few waits that get a lease after the timeout do not represent the others, because the timeout did not end
+// them. So one estimate assumes that the lease would have come at the timeout, the other that it would never have come
+// (C. F. Manski, Partial Identification of Probability Distributions, 2003, 2). For Waiting.PerClient the estimates
+// also differ in the weight of waits that were not observed.
 type Survival struct {
 	low, high curve
-	// starved waits lasted through the window, see Rest. A quantile is at least as long as those that more than the
-	// rest of the weight exceed.
+	// starved holds the waits that lasted through the window, see Rest. They give a quantile a lower bound, see through.
 	starved Histogram
 	weight  float64 // of all durations
 }
@@ -65,8 +64,8 @@ func (s Survival) Quantile(q float64) *Bound {
 	return &Bound{NS: int64(math.Sqrt(float64(low.NS) * float64(high.NS)))}
 }
 
-// through returns the longest age that starved waits of more than a share 1−q of the weight have; nil if there are
-// fewer.
+// through returns the largest age that starved waits with more than a share 1−q of the weight have reached; nil if they
+// have less weight.
 func (s Survival) through(q float64) *Bound {
 	const rounding = 1e-9
 	left := (1 - q + rounding) * s.weight
@@ -91,8 +90,8 @@ func (s Survival) through(q float64) *Bound {
 // at risk. At equal durations, entries come before ends, and ends before open ones.
 // Without open and entered durations it is the empirical distribution.
 //
-// It ends where nearly all durations that should be at risk have been lost sight of: from there on one or two of them
-// would speak for all.
+// The curve ends where nearly all durations that would be at risk have been censored: beyond that age one or two
+// durations would decide the estimate for all.
 type curve struct {
 	steps []step
 	limit int64 // nothing is known beyond it, ns
@@ -103,20 +102,20 @@ type step struct {
 	left float64 // S just after ns
 }
 
-// leastAtRisk is the share of the durations that would be at risk, had none been lost sight of, below which a curve
-// ends.
+// leastAtRisk is the share of durations at risk, relative to those that would be at risk without censoring, below which
+// a curve ends.
 const leastAtRisk = 0.05
 
 // risk is the weight of the durations while a curve is made, in ascending order of their length.
 type risk struct {
 	all      float64 // still to be seen: at risk, or still to enter
 	outside  float64 // of these, still to enter
-	expected float64 // would be at risk if none had been lost sight of
+	expected float64 // at risk if none had been censored
 	open     Histogram
 	entered  Histogram
 }
 
-// enter takes in the durations that entered up to an age.
+// enter puts the durations at risk that entered up to an age.
 func (r *risk) enter(upTo int64) {
 	for len(r.entered) > 0 && r.entered[0].To <= upTo {
 		n := float64(r.entered[0].Count)
@@ -124,8 +123,8 @@ func (r *risk) enter(upTo int64) {
 	}
 }
 
-// lose takes out the open durations that were seen for less than an age. It returns the age at which too few
-// were left, and true if there is one.
+// lose removes the open durations that were observed for less than an age. If too few are left at risk, it returns the
+// age at which that happened, and true.
 func (r *risk) lose(below int64) (int64, bool) {
 	for len(r.open) > 0 && r.open[0].To < below {
 		at := r.open[0].To
@@ -139,8 +138,8 @@ func (r *risk) lose(below int64) (int64, bool) {
 	return 0, false
 }
 
-// newCurve takes the bins at their upper edges. never is the weight of durations that do not end and are always in
-// sight.
+// newCurve returns the estimate, in which each bin counts at its upper edge. never is the weight of durations that
+// never end and are never censored.
 func newCurve(ended, open, entered Histogram, never int64) curve {
 	r := risk{
 		all: float64(ended.TotalCount() + open.TotalCount() + never), outside: float64(entered.TotalCount()),
@@ -188,7 +187,7 @@ func (c curve) quantile(q float64) *Bound {
 	return &Bound{NS: c.limit, AtLeast: true}
 }
 
-// upTo returns the bins with no edge above the longest duration, which is known exactly.
+// upTo limits the upper edges of the bins to the longest duration, which is known exactly.
 func upTo(h Histogram, longest *Bound) Histogram {
 	if longest == nil {
 		return h

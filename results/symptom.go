@@ -1,6 +1,6 @@
 package results
 
-// Symptom is what the preflight of a run found in one respect, about its servers or this machine.
+// Symptom is the result of one step of the preflight, about the servers or this machine.
 type Symptom struct {
 	Name  string   `json:"name"` // reachable, server, limits, rights, …
 	State State    `json:"state"`

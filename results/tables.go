@@ -28,7 +28,7 @@ const (
 	SafetyGroup   Group = "SAFETY"
 )
 
-// Groups returns the tables with every figure, in their order.
+// Groups returns the tables of the full report in their order.
 func Groups() []Group {
 	return []Group{
 		SpeedGroup, RatioGroup, HerdGroup, WaitingGroup, FairnessGroup, MixedGroup, CostGroup, LoadGroup, SpreadGroup,
@@ -55,17 +55,17 @@ type Column struct {
 	Words bool
 }
 
-// shows is the column of a metric.
+// shows returns the column of a metric.
 func shows(metric, heading string) Column {
 	return Column{Metric: MustMetric(metric), Heading: heading}
 }
 
-// writes is a column of what cell writes.
+// writes returns a column whose cells are written by cell.
 func writes(heading string, cell func(Summary) string) Column {
 	return Column{Heading: heading, Cell: cell}
 }
 
-// ratio is the column of a metric compared, round by round, with the first strategy at the same point.
+// ratio returns the column that compares a metric, round by round, with that of the first strategy at the same point.
 func ratio(metric, heading string) Column {
 	c := shows(metric, heading)
 	c.Cell = func(s Summary) string {
@@ -101,8 +101,8 @@ func (r *Report) Intervals() (intervals, others int) {
 	return intervals, others
 }
 
-// spread is the column of the smallest and the largest figure of several runs, where other tables show only the
-// median.
+// spread returns the column with the smallest and the largest figure of several runs, of which other tables show only
+// the median.
 func spread(metric, heading string) Column {
 	c := shows(metric, heading)
 	c.Cell = func(s Summary) string { return s.spread(c.Metric) }
@@ -265,7 +265,7 @@ var layout = map[Group][]Column{
 	},
 }
 
-// Columns returns the columns of a group for which a report has figures; of no report, all columns.
+// Columns returns the columns of a group for which a report has figures; all columns if the report is nil.
 func Columns(g Group, r *Report) []Column { return shown(slices.Clone(layout[g]), r) }
 
 func shown(columns []Column, r *Report) []Column {
@@ -275,8 +275,8 @@ func shown(columns []Column, r *Report) []Column {
 // Flat returns the heading in one line.
 func (c Column) Flat() string { return strings.NewReplacer("-\n", "", "\n", " ").Replace(c.Heading) }
 
-// Text returns a strategy's cell: the median or the sum of its runs, in the metric's unit. It omits the /s that the
-// heading has already.
+// Text returns a strategy's cell: the median or the sum of its runs, in the metric's unit. It omits the unit /s, which
+// the heading contains.
 func (c Column) Text(s Summary) string {
 	if c.Cell != nil {
 		return c.Cell(s)

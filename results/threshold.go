@@ -30,7 +30,7 @@ type Threshold struct {
 
 	metric Metric
 	limit  Limit
-	// of is the path of the distribution of which the metric is this percentile, or with 0 the maximum; "" for
+	// of is the path of the distribution if the metric is its percentile or, with percentile 0, its maximum; "" for
 	// another metric.
 	of         string
 	percentile float64
@@ -144,8 +144,8 @@ func distribution(r Run, path string) Distribution {
 	return d
 }
 
-// caution returns how many of the durations of a maximum had not ended, or that a percentile is the maximum because
-// one of the runs had too few durations.
+// caution returns a remark if some durations of a maximum had not ended, or if a percentile is only the maximum because
+// a run had too few durations.
 func (t Threshold) caution(runs []Run) Remark {
 	if t.of == "" {
 		return Remark{}
@@ -170,7 +170,7 @@ type Limit struct {
 	Value    float64 // in the figure's unit
 }
 
-// operators; an operator comes before its own prefixes.
+// operators lists each operator before its own prefixes.
 var operators = []string{"===", "<=", ">=", "==", "!=", "<", ">"}
 
 // ParseLimit parses a limit for a figure in this unit: an operator and a value such as 50ms,
@@ -226,7 +226,7 @@ func (l Limit) Keeps(f Figure) (kept, known bool) {
 	return kept && known, known
 }
 
-// holds looks for the sign of the comparison in the operator: "<=" holds for "<" and for "=".
+// holds checks whether the operator contains the sign of the comparison: "<=" holds for "<" and for "=".
 func (l Limit) holds(x float64) bool {
 	sign := []string{"<", "=", ">"}[cmp.Compare(x, l.Value)+1]
 	return strings.Contains(l.Operator, sign) != (l.Operator == "!=")
@@ -289,7 +289,7 @@ func (t Threshold) judge(s Summary) Judgement {
 	return v
 }
 
-// Crossed returns the verdicts that are not passed.
+// Crossed returns the judgements that did not pass.
 func (r *Report) Crossed() []Judgement {
 	return slices.DeleteFunc(slices.Clone(r.Thresholds), func(v Judgement) bool { return v.Passed })
 }

@@ -167,7 +167,7 @@ func TestThresholdsOnUnfinishedWaits(t *testing.T) {
 	}
 }
 
-// waited is a report of one run with ended waits of endedMS each, and open waits of openMS each.
+// waited returns a report of one run with ended waits of endedMS each and open waits of openMS each.
 func waited(ended, endedMS, open, openMS int64) *results.Report {
 	o := results.Observations{Ended: results.Histogram{{To: endedMS * 1e6, Count: ended}}}
 	longest := &results.Bound{NS: endedMS * 1e6}

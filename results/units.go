@@ -23,8 +23,8 @@ var (
 	times  = []unit{{1e9, " s"}, {1e6, " ms"}, {1e3, " µs"}, {1, " ns"}} // of nanoseconds
 )
 
-// significant writes a number with this many significant digits and at most three decimals, in the
-// largest of the units that it fills when rounded: 999.7 µs is 1.00 ms.
+// significant writes a number with this many significant digits and at most three decimals, in the largest unit in
+// which the rounded number is at least 1: 999.7 µs is 1.00 ms.
 func significant(x float64, digits int, units []unit) string {
 	sign := ""
 	if x < 0 {
@@ -104,8 +104,8 @@ func (f *Figure) Text(u Unit) string {
 	return f.in(u, usualDigits)
 }
 
-// in writes the figure with at most this many significant digits, marked if fewer than three are known, and
-// if it is a lower bound.
+// in writes the figure with at most this many significant digits. "~" marks a figure with fewer than three known
+// digits, "≥" a lower bound.
 func (f *Figure) in(u Unit, digits int) string {
 	text := u.digits(f.Value, fewest(digits, f.Digits))
 	if f.Digits > 0 {

@@ -1,10 +1,10 @@
 package results
 
-// Verdict is a judgement in one word: on a figure or a check that has a limit, on a claim, on a comparison. The package
-// that judges has the words that it uses. How a wait ended is no judgement: see measure.Outcome. The conformance suite
-// has a Verdict of its own (locktest), because a lock's test needs nothing of a report.
+// Verdict is a one-word judgement of a figure or check against its limit, of a claim, or of a comparison. Each package
+// that judges defines the verdicts that it uses. The way a wait ended is not a verdict: see measure.Outcome. The
+// conformance suite (locktest) defines its own Verdict, because it does not depend on reports.
 type Verdict string
 
-// Inconclusive means that there is no judgement: nothing was measured, or it cannot be trusted. A comparison that more
-// sessions may decide is undecided (package compare).
+// Inconclusive means that no judgement is possible: nothing was measured, or the measurement cannot be trusted. A
+// comparison that more sessions may decide is undecided instead (package compare).
 const Inconclusive Verdict = "inconclusive"

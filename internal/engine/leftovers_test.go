@@ -24,7 +24,7 @@ func TestKeysOfWaitsThatADriverCannotEndAreNamed(t *testing.T) {
 		label string
 	}{
 		"every wait has ended": {false, []string{"the lock's", "another"}, ""},
-		"a wait goes on":       {true, []string{"another"}, "1 key remained of waits that the driver could not end"},
+		"a wait goes on":       {true, []string{"another"}, "1 key of waits that the driver could not end remained"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			names := map[string]string{}
