@@ -13,8 +13,8 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/validity"
 )
 
-// acquire takes a lock that may be free without a wait. Otherwise it waits in the local queue, which queues a slot at
-// Redis if it has too few.
+// acquire first tries to take the lock directly, if the lock may be free. Otherwise it waits in the local queue. If the
+// local queue has too few slots at Redis, acquire queues another one.
 func (l *Locker) acquire(ctx context.Context, key string, ttl time.Duration) (*Lease, error) {
 	lq, err := l.enter(ctx, key, ttl)
 	if err != nil {
@@ -22,8 +22,8 @@ func (l *Locker) acquire(ctx context.Context, key string, ttl time.Duration) (*L
 	}
 	lq.came++
 	number := lq.came
-	// A free lock costs one round trip. If the lock was taken a moment ago, or if others of this process wait, the
-	// caller joins the queue at once.
+	// Acquiring a free lock costs one round trip. If the lock was held a moment ago, or if other callers of this process
+	// wait, the caller joins the queue at once.
 	if lq.idle() && !lq.isCrowded() {
 		held, err := l.ask(ctx, lq)
 		if !taken(err) {
@@ -53,8 +53,8 @@ func (l *Locker) acquire(ctx context.Context, key string, ttl time.Duration) (*L
 	return &w.turn, nil
 }
 
-// bring queues the slot that a waiter adds to its local queue. It does not end with the waiter's ctx, because Redis
-// answers the command anyway and the next caller can use the slot.
+// bring queues at Redis the slot that a waiter has added to its local queue. It does not end with the waiter's ctx,
+// because Redis executes the command anyway and the next caller can use the slot.
 func (l *Locker) bring(lq *localQueue, element *list.Element, p *slot) {
 	err := l.queue(l.ctx, p, "wait")
 	l.mu.Lock()
@@ -64,7 +64,7 @@ func (l *Locker) bring(lq *localQueue, element *list.Element, p *slot) {
 	case <-w.over:
 	default:
 		if err != nil {
-			lq.waiters.Remove(element) // it may have given up
+			lq.waiters.Remove(element) // no effect if the waiter has given up and left the list
 			w.err = err
 			close(w.over)
 		}
@@ -73,15 +73,15 @@ func (l *Locker) bring(lq *localQueue, element *list.Element, p *slot) {
 	lq.forget()
 }
 
-// try takes a lock that may be free. It sends nothing if this process knows that the lock is held, and waits for the
-// answer to the request of another caller.
+// try takes a lock that may be free. It sends nothing if this process knows that the lock is held. If another caller's
+// request is under way, it waits for the result of that request.
 func (l *Locker) try(ctx context.Context, key string, ttl time.Duration) (*Lease, error) {
 	for before := (*question)(nil); ; {
 		lq, err := l.enter(ctx, key, ttl)
 		if err != nil {
 			return nil, err
 		}
-		// A lease may have run out, and without a waiter here nothing else notices it.
+		// The lease may have expired. Without waiters no other code of this process detects that.
 		if g := lq.held; g != nil && !time.Now().Before(g.until.Get()) {
 			lq.runOut(g)
 		}
@@ -96,7 +96,7 @@ func (l *Locker) try(ctx context.Context, key string, ttl time.Duration) (*Lease
 			case <-ctx.Done():
 				return nil, ctx.Err()
 			}
-			// If the request began before this call, its answer that another holds the lock may be older than this call.
+			// If the request began before this call, its result ErrHeld may describe the lock's state before this call.
 			if held := errors.Is(q.err, strategies.ErrHeld); q.err != nil && (!held || before != nil) {
 				return nil, q.err
 			}
@@ -151,8 +151,8 @@ func (l *Locker) ask(ctx context.Context, lq *localQueue) (*Lease, error) {
 	l.mu.Lock()
 	lq.asking = nil
 	if err != nil {
-		// The end of this caller's ctx says nothing about Redis, so the callers that wait for the question must ask
-		// themselves.
+		// If this caller's ctx has ended, the error says nothing about Redis. The callers that wait for this question must
+		// then send their own requests.
 		if ctx.Err() == nil || taken(err) {
 			q.err = err
 		}
@@ -170,14 +170,14 @@ func (l *Locker) ask(ctx context.Context, lq *localQueue) (*Lease, error) {
 	return held, nil
 }
 
-// taken reports that Redis has answered and the caller did not get the lock: another client has it, or the lease had
-// run out when the answer arrived.
+// taken reports whether err means that Redis has replied but the caller did not get the lock: another client holds it,
+// or the lease had expired when the reply arrived.
 func taken(err error) bool {
 	return errors.Is(err, strategies.ErrHeld) || errors.Is(err, validity.ErrLate)
 }
 
-// take asks Redis for a free lock. If the owner is a pending release of this process, take waits for that release and
-// asks once more.
+// take requests a free lock from Redis. If the owner is an id of this process whose release is still pending, take
+// waits for that release and tries once more.
 func (l *Locker) take(ctx context.Context, lq *localQueue) (*lease, error) {
 	g, owner, err := l.takeOnce(ctx, lq)
 	if !errors.Is(err, strategies.ErrHeld) {
@@ -200,8 +200,8 @@ func (l *Locker) take(ctx context.Context, lq *localQueue) (*lease, error) {
 	return g, err
 }
 
-// takeOnce asks Redis for a free lock. If the answer is lost it asks again under the same id: the
-// owner in the answer shows whether the id got the lock.
+// takeOnce requests a free lock from Redis. If the reply is lost, it repeats the request with the same id: the owner in
+// the next reply shows whether the id got the lock.
 func (l *Locker) takeOnce(ctx context.Context, lq *localQueue) (_ *lease, owner string, err error) {
 	g := &lease{id: l.ids.next(lq.lock), since: time.Now(), quiet: true}
 	g.until.Set(end(g.since, lq.ttl))
@@ -215,7 +215,7 @@ func (l *Locker) takeOnce(ctx context.Context, lq *localQueue) (_ *lease, owner 
 	case err == nil && owner == g.id && time.Now().Before(g.until.Get()):
 		return g, owner, nil
 	case err == nil && owner == g.id:
-		// Redis has granted the lease, but it has run out by the clock of this process, so it must be released.
+		// Redis has granted the lease, but by the clock of this process it has already expired, so it must be released.
 		err, doubtful = validity.ErrLate, true
 	case err == nil:
 		err = strategies.ErrHeld
@@ -233,7 +233,7 @@ func (l *Locker) takeOnce(ctx context.Context, lq *localQueue) (_ *lease, owner 
 // no waiter uses it.
 func (l *Locker) queue(ctx context.Context, p *slot, mode string) error {
 	began := time.Now()
-	if l.redis.cluster != nil { // in a cluster no other caller's answer shows that a node is slow
+	if l.redis.cluster != nil { // in a cluster the pipeline does not detect that a node has stopped replying
 		bound, done := patient(ctx, began)
 		defer done()
 		ctx = bound
@@ -246,8 +246,8 @@ func (l *Locker) queue(ctx context.Context, p *slot, mode string) error {
 			err := l.queueOnce(ctx, p, mode)
 			l.mu.Lock()
 			defer l.mu.Unlock()
-			// The command may have been executed although its answer was lost. With "again" the script does not queue the same
-			// id twice.
+			// The command may have been executed although its reply was lost. With "again" the script does not queue the same id
+			// twice.
 			mode, lq.failure = "again", err
 			p.indeterminate = p.indeterminate || lost(err)
 			return err
@@ -259,7 +259,7 @@ func (l *Locker) queue(ctx context.Context, p *slot, mode string) error {
 	if err == nil {
 		return nil
 	}
-	if !lq.drop(p) { // the slot has got the lock nevertheless
+	if !lq.drop(p) { // the slot got the lock in spite of the error
 		return nil
 	}
 	l.addPending(lq.names, p.entry(), doubtful) // an error may come after a write
@@ -267,17 +267,17 @@ func (l *Locker) queue(ctx context.Context, p *slot, mode string) error {
 	return err
 }
 
-// queueOnce asks Redis once. It needs no script if other slots are known to be queued.
+// queueOnce tries once to queue a slot. It needs no script if other slots are known to be queued.
 func (l *Locker) queueOnce(ctx context.Context, p *slot, mode string) error {
 	lq := p.localQueue
 	l.mu.Lock()
-	if l.slots[p.id] == nil { // it has been given up
+	if l.slots[p.id] == nil { // the slot has been given up
 		l.mu.Unlock()
 		return nil
 	}
 	p.listened = lq.listens()
-	// RPUSHX queues behind other entries without a script. It does not renew the TTL of the queue, so a script must have
-	// done this within the last minute.
+	// RPUSHX queues an entry behind other entries without a script. It does not renew the TTL of the queue, so it is used
+	// only if a script has done so within the last minute.
 	follow := mode == "wait" && lq.ahead > 1 && time.Since(lq.kept) < time.Minute
 	l.mu.Unlock()
 	if follow {
@@ -314,7 +314,7 @@ func (l *Locker) queueOnce(ctx context.Context, p *slot, mode string) error {
 	}
 	left, ahead, ok := pair(reply)
 	if !ok {
-		return unexpected("to queue", reply)
+		return unexpected("queue.lua", reply)
 	}
 	p.queued, lq.ahead, lq.kept, lq.crowded = true, ahead, sent, sent.Add(l.attention)
 	lq.known(time.Duration(left) * time.Millisecond)
@@ -334,7 +334,8 @@ func (l *Locker) leave(ctx context.Context, lq *localQueue, element *list.Elemen
 			return false
 		}
 		released := make(chan struct{})
-		// The turn came after the end of ctx. A goroutine releases it, because the caller waits only for grace.
+		// The waiter got its turn after the end of ctx. A goroutine releases the turn, because the caller waits only for
+		// grace.
 		l.tasks.Go(func() {
 			settle, done := context.WithTimeout(context.Background(), patience)
 			defer done()
@@ -352,8 +353,8 @@ func (l *Locker) leave(ctx context.Context, lq *localQueue, element *list.Elemen
 	return true
 }
 
-// waitEnded returns the error of a wait that ctx has ended. It differs for a wait in a queue and a wait while Redis
-// does not answer.
+// waitEnded returns the error of a wait that ctx has ended: strategies.WaitEnded if the lock is known to be held,
+// Redis's last error if there is one, and ctx's error otherwise.
 func (l *Locker) waitEnded(ctx context.Context, lq *localQueue) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -16,8 +16,9 @@ import (
 //go:embed cohort.md
 var cohortDoc string
 
-// Cohort describes lock cohorting (Dice, Marathe and Shavit, PPoPP 2012), for registration under its name. It is the
-// same lock, but a process passes it to all its waiters. cohort.md describes the different bound on overtaking.
+// Cohort describes lock cohorting (Dice, Marathe and Shavit, PPoPP 2012), for registration under its name. It uses the
+// same protocol as handoff, but a process passes the lock on to all its waiters without a time limit. cohort.md
+// describes the resulting bound on overtaking.
 func Cohort() strategies.Strategy {
 	return strategies.Define(info("cohort", cohortDoc,
 		"handoff with no bound in time: a process passes the lock to all its waiters"), CohortDefaults(), OpenCohort)
@@ -28,7 +29,7 @@ type CohortOptions struct {
 	Batch int `opt:"batch" help:"largest number of acquisitions that a process makes with one lease from Redis"`
 }
 
-// CohortDefaults returns the largest batch: as many turns as a lease has tokens for.
+// CohortDefaults returns the options with the largest batch: MostTurns turns on each lease.
 func CohortDefaults() CohortOptions { return CohortOptions{Batch: MostTurns} }
 
 // Validate rejects a batch that is not between 1 and MostTurns.

@@ -7,8 +7,8 @@
 // The lock is a string with the owner's id. The queue is a list in Redis with one entry for each waiting process, or
 // with Linger 0 for each waiter.
 //
-//  1. Acquire sends SET NX GET PX, and TIME for the fencing token, in one round trip; in a cluster one script. If the
-//     lock is taken, the process subscribes to its channel and queues an entry.
+//  1. Acquire sends SET NX GET PX, and TIME for the fencing token, in one round trip; in a cluster it runs one script
+//     instead. If the lock is taken, the process subscribes to its channel and queues an entry.
 //  2. A waiter waits in its process, in the order of arrival. When a message announces the turn of the process, the
 //     process confirms it by one script, and its first waiter gets the lease.
 //  3. Release passes the lease to the next waiter of the process without a command, within the bounds of Options.
@@ -18,16 +18,16 @@
 // A release notifies the process of the next waiter only. When a holder's lease expires, a waiting process runs a
 // script that hands the lock to the next.
 //
-// While callers wait, a process sends more than their commands. One script a second shows whether its subscription
-// hears what it publishes. One script for each lock that it waits for shows the lock's state: a second after the
-// process has queued and each second from then on, later behind a long queue, at once when the subscription has
-// ended, and at most a hundred a second in all.
+// While callers wait, a process also sends periodic checks. Once a second it publishes a message to itself, to check
+// that its subscription still receives messages. For each lock that it waits for, it runs one script a second that
+// reads the lock's state: less often behind a long queue, at once when the subscription has ended, and at most a
+// hundred times a second for all locks.
 //
 // The keys, messages and scripts that processes share have format 1. Versions of this package with the same number
 // may run side by side, such as during a rollout. A version with another number needs another Prefix.
 //
-// handoff.md describes guarantees and failure modes, and README.md what the lock expects of the service's client.
-// DESIGN.md has the protocol and the argument for it.
+// handoff.md describes guarantees and failure modes, and README.md what the lock requires of the service's go-redis
+// client. DESIGN.md explains the protocol and its design.
 package handoff
 
 import (
@@ -57,7 +57,7 @@ func Strategy() strategies.Strategy {
 		"most linger, then in the process that has waited longest"), Defaults(), Open)
 }
 
-// since is the first version of Redis that the lock can use.
+// since is the oldest version of Redis on which the lock works.
 var since = strategies.Since{Redis: "7.0", For: "sharded channels"}
 
 // info describes the lock under one of its two names.
@@ -72,7 +72,7 @@ func info(name, doc, summary string) strategies.Info {
 		Keys:        []string{"{key}", "{key}:handoff"},
 		Since:       since,
 		Connections: strategies.Connections{PerInstance: 1},
-		Limits: []strategies.Limit{ // one for each direction in which the clock of Redis can be set
+		Limits: []strategies.Limit{ // one for each direction in which the clock of Redis can jump
 			strategies.ByRedisClock(),
 			{Check: "clock set back", Because: "its tokens follow Redis's clock"},
 		},
@@ -91,32 +91,32 @@ func info(name, doc, summary string) strategies.Info {
 
 // Options are the options of one process; other processes may have different ones.
 //
-// A process that has the lock passes it on to its own waiters before it releases it to other processes: only to those
-// that waited when the process got the lock, and only for Linger. A pass sends nothing. In a process all callers that
-// ask for the same TTL get the lock in the order of their calls. Each client of another process overtakes a waiter at
-// most once for each lease that the waiter's process gets before the waiter's turn. That is one lease if the earlier
-// waiters of the process are done within Linger; otherwise it is at most one lease for each of them, plus one. With
-// Linger 0 each waiter has its own slot in Redis's queue, and all waiters get the lock in the order in which Redis
-// received the requests.
+// A process that has the lock passes it on to its own waiters before it releases the lock to other processes: only to
+// callers that were already waiting when the process got the lock, and only for Linger. A pass sends no command. Within
+// a process, callers that request the same TTL get the lock in the order of their calls. Each client of another process
+// overtakes a waiter at most once for each lease that the waiter's process gets before the waiter's turn. The process
+// gets one such lease if the earlier waiters finish within Linger; otherwise it gets at most one for each of them, plus
+// one. With Linger 0 each waiter has a separate slot in Redis's queue, and all waiters get the lock in the order in
+// which Redis received the requests.
 //
-// Three things break this order. A caller takes over the slot of another caller of its process that has given up. A
-// process that does not receive the message about its turn returns to the head of the queue. After the death of a
-// holder, the first process that asks gets the lock.
+// The order has three exceptions. A caller may take over the slot of a caller of the same process that has given up. A
+// process that misses the message about its turn returns to the head of the queue. After a holder dies, the first
+// process to send a request gets the lock.
 type Options struct {
 	// Linger is how long a process may pass the lock on among its own waiters before other processes get it. With 0 it
 	// passes nothing on.
 	Linger time.Duration `opt:"linger" help:"how long a process may pass the lock on to its own waiters; 0: never"`
-	// Tokens enables fencing tokens. Without them the acquire of a free lock needs no TIME, and leases are not
+	// Tokens enables fencing tokens. Without them, acquiring a free lock needs no TIME, and leases are not
 	// strategies.Fenced. Processes with and without tokens may share a lock.
 	Tokens bool `opt:"tokens" help:"fencing tokens; an acquire of a free lock then sends TIME"`
-	// Turns is the largest number of turns that a process takes of one lease, at most MostTurns; 0 means MostTurns.
+	// Turns is the largest number of turns that a process takes on one lease, at most MostTurns; 0 means MostTurns.
 	Turns int
 }
 
 // Defaults returns the Options with the lowest load on Redis.
 func Defaults() Options { return Options{Linger: 200 * time.Millisecond, Tokens: true} }
 
-// Refine adapts the Info to a process that passes nothing on, and to one without tokens.
+// Refine adapts the Info to these Options: with Linger 0 the lock is FIFO, and without Tokens it has no fencing.
 func (o Options) Refine(info strategies.Info) strategies.Info {
 	if info.Claims.FIFO = o.Linger == 0; info.Claims.FIFO {
 		info.Summary = "a release hands the lock to the client that has waited longest"
@@ -140,8 +140,8 @@ func (o Options) Validate() error {
 	return errors.Join(problems...)
 }
 
-// MostTurns is the largest number of turns of a process on one lease, because each µs of Redis's clock has 1024
-// tokens.
+// MostTurns is the largest number of turns that a process can take on one lease, because each µs of Redis's clock
+// provides 1024 tokens.
 const MostTurns = 1024
 
 // leastTTL is the shortest TTL. It leaves time for clock drift and for the round trip to Redis.
@@ -152,34 +152,34 @@ type Locker struct {
 	config goredis.Config
 	linger time.Duration // 0 means that the process passes nothing on
 	tokens bool
-	turns  int // the largest number of turns of one lease
+	turns  int // the largest number of turns on one lease
 	ids    *ids
-	base   string // the beginning of a process's channel name, without a cluster
+	base   string // the prefix of a process's channel name outside a cluster
 	redis  *node
 
 	attention time.Duration // the longest time between two checks of a lock's state
 
-	ctx   context.Context // for tasks in the background
+	ctx   context.Context // for background tasks
 	stop  context.CancelFunc
 	tasks sync.WaitGroup
-	hears bounded.Calls // of subscriptions, which may wait for a connection as long as go-redis does
+	hears bounded.Calls // calls for subscriptions, which may wait for a connection for as long as go-redis does
 
 	mu              sync.Mutex
 	closed          bool
-	hungUp          bool                          // closed, and addPending adds nothing
-	localQueues     map[localQueueKey]*localQueue // of the locks that a caller of this process wants or holds
-	slots           map[string]*slot              // the slots at Redis, by id
-	held            map[string]*lease             // the leases that slots got, by id
+	hungUp          bool                          // the Locker is closed, and addPending adds nothing
+	localQueues     map[localQueueKey]*localQueue // one for each lock that a caller of this process wants or holds
+	slots           map[string]*slot              // this process's slots in Redis's queues, by id
+	held            map[string]*lease             // the leases granted to slots, by id
 	pendingReleases map[string]*pendingRelease    // by id
-	sendingFor      map[string]bool               // the locks whose pending releases a task is sending
+	sendingFor      map[string]bool               // locks for which a task is sending pending releases
 
 	subscribers  map[redis.UniversalClient]*subscriber
-	listenAfter  time.Time // no new connection before then
-	failures     int       // failed connections in a row
-	unsubscribed error     // why the last of them failed
-	refusing     bool      // Redis has refused one of several channels
-	strays       int       // messages about ids without a slot …
-	straysFrom   time.Time // … since then
+	listenAfter  time.Time // when the next subscription connection may be opened
+	failures     int       // consecutive failures of subscription connections
+	unsubscribed error     // the error of the last failure
+	refusing     bool      // Redis has refused one of several channels, so they are subscribed one by one
+	strays       int       // number of messages about ids without a slot since straysFrom
+	straysFrom   time.Time
 	echoed       time.Time // when the process last checked that it receives messages
 	keeper       keeper
 }
@@ -187,10 +187,10 @@ type Locker struct {
 // New returns a Locker for a service, with the Defaults. It sends no command to Redis.
 //
 // The client is a go-redis client: the result of NewClient, NewFailoverClient, NewClusterClient,
-// NewFailoverClusterClient or NewUniversalClient, not a Ring. Commands go through this client. Callers that ask at
-// the same moment share a pipeline, which uses up to four connections of the client's pool at a time; in a cluster
-// each caller sends its own commands. The Locker adds one subscription, in a cluster one for each node. Close the
-// Locker before the client. README.md has details.
+// NewFailoverClusterClient or NewUniversalClient, not a Ring. Commands go through this client. Concurrent callers share
+// pipelines, which use up to four connections of the client's pool at a time; in a cluster each caller sends its own
+// commands. The Locker adds one subscription connection, or in a cluster one for each node. Close the Locker before the
+// client. README.md has details.
 func New(client redis.UniversalClient, options ...lock.Option) (*lock.FencedLocker, error) {
 	return NewWith(client, Defaults(), options...)
 }
@@ -244,14 +244,14 @@ func validTTL(ttl time.Duration) error {
 	return nil
 }
 
-// milliseconds returns a TTL in ms, from 1 ms to longest.
+// milliseconds returns a TTL in ms, limited to the range from 1 ms to longest.
 func milliseconds(ttl time.Duration) int64 { return max(1, min(ttl, longest).Milliseconds()) }
 
 // longest is the longest TTL of a lease: 10 years.
 const longest = 10 * 365 * 24 * time.Hour
 
-// end returns the end of the validity of a lease that Redis grants for ttl at the instant since or later. It
-// subtracts 1 % for clock drift and 2 ms for the rounding of Redis.
+// end returns the instant until which a lease is valid that Redis grants for ttl at the instant after, or later. It
+// subtracts 1 % for clock drift and 2 ms because Redis rounds TTLs.
 func end(after time.Time, ttl time.Duration) time.Time {
 	ttl = min(ttl, longest)
 	return after.Add(ttl - ttl/100 - 2*time.Millisecond)
@@ -270,7 +270,7 @@ func (l *Locker) Prepare(ctx context.Context, keys []string) error {
 	return nil
 }
 
-// explained returns err, extended by the version that the lock needs if the server is too old.
+// explained returns err. If the server is too old for the lock, it adds the version that the lock needs.
 func (l *Locker) explained(ctx context.Context, err error) error {
 	return goredis.TooOld(ctx, l.redis.client, err, "handoff", since)
 }
@@ -280,8 +280,8 @@ func (l *Locker) Acquire(ctx context.Context, key string) (strategies.Lease, err
 	return l.AcquireFor(ctx, key, l.config.TTL)
 }
 
-// AcquireFor is Acquire with the given TTL. Callers of this process that ask for another TTL are treated like callers
-// of another process.
+// AcquireFor is Acquire with the given TTL. Callers of this process that request a different TTL are treated like
+// callers of another process.
 func (l *Locker) AcquireFor(ctx context.Context, key string, ttl time.Duration) (strategies.Lease, error) {
 	held, err := l.acquire(ctx, key, ttl)
 	if err != nil {
@@ -290,8 +290,9 @@ func (l *Locker) AcquireFor(ctx context.Context, key string, ttl time.Duration) 
 	return l.shown(held), nil
 }
 
-// TryAcquire tries once. It returns ErrHeld without a command if a caller of this process has the lock, or waits for
-// it behind another holder. While another caller of this process tries, it waits for the answer to that try.
+// TryAcquire tries once. It returns ErrHeld without sending a command if a caller of this process holds the lock, or
+// waits for it behind another holder. If another caller of this process is already trying, TryAcquire waits for the
+// result of that try.
 func (l *Locker) TryAcquire(ctx context.Context, key string) (strategies.Lease, error) {
 	return l.TryAcquireFor(ctx, key, l.config.TTL)
 }
@@ -306,8 +307,8 @@ func (l *Locker) TryAcquireFor(ctx context.Context, key string, ttl time.Duratio
 }
 
 // Close removes the process's slots from Redis's queues and closes the subscriptions. It continues as long as Redis
-// answers; a lease that it could not release ends by its TTL. Waiters get ErrClosed at once. Leases can still be
-// released.
+// replies; a lease that it could not release ends when its TTL expires. Waiters get ErrClosed at once. Leases can still
+// be released.
 func (l *Locker) Close() error {
 	l.mu.Lock()
 	if l.closed {
@@ -335,7 +336,7 @@ func (l *Locker) Close() error {
 			l.addPending(d.names, d.entry, true)
 		}
 	}
-	l.hungUp = err != nil // Redis has not answered the releases above
+	l.hungUp = err != nil // Redis has not replied to the releases above
 	l.mu.Unlock()
 	if err == nil {
 		_ = l.sendRest(true)

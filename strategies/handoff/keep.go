@@ -19,10 +19,10 @@ type keeper struct {
 	planned     time.Time // when the goroutine runs next
 	wake        chan struct{}
 	localQueues dueQueues
-	pendingDue  time.Time // when the next pending release is due; zero if none is
+	pendingDue  time.Time // when the next pending release is due; zero if there is none
 }
 
-// dueQueues are the local queues that the keeper checks, as a heap with the next one first.
+// dueQueues is a heap of the local queues that the keeper will check, ordered by the time of the check.
 type dueQueues []*localQueue
 
 func (d dueQueues) Len() int           { return len(d) }
@@ -49,8 +49,8 @@ func (d *dueQueues) Pop() any {
 	return lq
 }
 
-// plan makes the keeper check the local queue at due; the zero time means never. A queue whose check is under way is
-// planned when the check is over.
+// plan makes the keeper check the local queue at due; the zero time means never. If a check of the queue is under way,
+// lookNow plans the next one when that check ends.
 func (lq *localQueue) plan(due time.Time) {
 	d := &lq.locker.keeper.localQueues
 	if lq.planned > 0 {
@@ -114,7 +114,7 @@ func (l *Locker) keepOn() {
 	}
 }
 
-// attend does what is due, and returns when the next task is due; zero means never.
+// attend runs the due tasks and returns when the next task is due; zero means never.
 func (l *Locker) attend(now time.Time) (next time.Time) {
 	soonest := func(due time.Time) {
 		if next.IsZero() || due.Before(next) {
@@ -144,7 +144,8 @@ func (l *Locker) attend(now time.Time) (next time.Time) {
 	return next
 }
 
-// attend checks a local queue that is due.
+// attend handles a local queue that is due: it ends an expired lease, removes an idle queue, or starts a check at
+// Redis.
 func (lq *localQueue) attend(now time.Time) {
 	if g := lq.held; g != nil {
 		if until := g.until.Get(); until.After(now) {
@@ -163,17 +164,17 @@ func (lq *localQueue) attend(now time.Time) {
 		return
 	}
 	lq.looking = true
-	lq.plan(time.Time{}) // runOut above has planned a check, which this one replaces
+	lq.plan(time.Time{}) // this check replaces the one that runOut above has planned
 	lq.locker.begin(lq.lookNow)
 }
 
-// lookNow asks Redis for the state of the local queue's slots and queues those that are missing.
+// lookNow checks the local queue's slots at Redis and queues those that are missing.
 func (lq *localQueue) lookNow() {
 	l := lq.locker
 	began, ctx := time.Now(), l.ctx
 	l.mu.Lock()
 	limit := patience
-	if !lq.failing.IsZero() { // after the first failed check, patience bounds all checks together
+	if !lq.failing.IsZero() { // from the first failed check on, patience bounds all checks together
 		limit = max(patience-time.Since(lq.failing), patience/4)
 	}
 	if !lq.failing.IsZero() || l.redis.cluster != nil { // as in queue
@@ -197,8 +198,8 @@ func (lq *localQueue) lookNow() {
 	lq.forget()
 }
 
-// failed records since when Redis has not served the local queue, and plans another check soon. After patience the
-// waiters get the error.
+// failed records the time since which Redis has not served the local queue, and plans another check. Once patience has
+// passed, the waiters get the error.
 func (lq *localQueue) failed(since time.Time, err error) {
 	if lq.failure = err; lq.waiters.Len() == 0 {
 		return
@@ -215,8 +216,8 @@ func (lq *localQueue) failed(since time.Time, err error) {
 	lq.look(max(20*time.Millisecond, min((patience-left)/2, left)))
 }
 
-// recover restores the state at Redis that the waiters need: the subscription, their slots in the queue, and a
-// release of every slot that is no longer needed.
+// recover restores the state at Redis that the waiters need. It renews the subscription, queues missing slots and gives
+// up slots that are no longer needed.
 func (lq *localQueue) recover(ctx context.Context) error {
 	l := lq.locker
 	if err := l.listen(ctx, lq); err != nil {
@@ -237,7 +238,7 @@ func (lq *localQueue) recover(ctx context.Context) error {
 		}
 	}
 	l.mu.Lock()
-	for len(lq.slots) > lq.wanted() && !lq.slots[len(lq.slots)-1].coming { // no caller has come to use them
+	for len(lq.slots) > lq.wanted() && !lq.slots[len(lq.slots)-1].coming { // more slots than callers to use them
 		lq.giveBack(lq.slots[len(lq.slots)-1])
 	}
 	l.mu.Unlock()
@@ -254,12 +255,12 @@ func (lq *localQueue) recover(ctx context.Context) error {
 	}
 }
 
-// replace drops a slot that a check has not found at Redis, and returns the slot to queue in its place; nil if none is
+// replace drops a slot that a check did not find at Redis. It returns the slot to queue in its place, or nil if none is
 // needed.
 func (lq *localQueue) replace(missing *slot) *slot {
 	l := lq.locker
 	// The slot may have got the lock since the check: a late command queued it, and the check of another local queue found
-	// it to be the owner. Then its lease must not be released.
+	// that it is the owner. In that case its lease must not be released.
 	if !lq.drop(missing) {
 		return nil
 	}
@@ -276,7 +277,7 @@ func (lq *localQueue) replace(missing *slot) *slot {
 }
 
 // check runs check.lua, which repairs the queue at Redis, and returns the slots of the local queue that are missing
-// there. If the first slot is there, so are those behind it.
+// there. Slots are checked oldest first; if one is queued, all slots behind it are queued too.
 func (lq *localQueue) check(ctx context.Context) (missing []*slot, err error) {
 	l := lq.locker
 	l.mu.Lock()
@@ -316,7 +317,7 @@ func (lq *localQueue) checkOne(ctx context.Context, p *slot, seen string) (there
 	}
 	values, ok := reply.([]any)
 	if !ok || len(values) != 5 {
-		return false, unexpected("to check", reply)
+		return false, unexpected("check.lua", reply)
 	}
 	owner, _ := values[0].(string)
 	left, _ := values[1].(int64)
@@ -325,12 +326,12 @@ func (lq *localQueue) checkOne(ctx context.Context, p *slot, seen string) (there
 	owner = strings.TrimSuffix(owner, "+")
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	// The next check passes this owner: if it is still the owner then, and its lease runs out, the script drops the
-	// other slots of its process.
+	// The next check passes this owner to the script. If its lease has expired by then and it is still the owner, the
+	// script drops the other slots of its process.
 	lq.seen = owner
 	if grantMsg, ok := values[4].(string); ok {
 		l.learnOwner(grantMsg, sent)
-	} else if mine := l.slots[owner]; mine != nil { // its message is lost or in transit
+	} else if mine := l.slots[owner]; mine != nil { // the message about the grant is lost or in transit
 		if token, err := strconv.ParseInt(now, 10, 64); err == nil {
 			mine.arrive(token, sent, end(sent, time.Duration(left)*time.Millisecond))
 		}
@@ -343,11 +344,11 @@ func (lq *localQueue) checkOne(ctx context.Context, p *slot, seen string) (there
 	if l.slots[p.id] == nil || at >= 0 {
 		return true, nil
 	}
-	if p.queued && p.listened && lq.subscriber != nil { // else the connection is not at fault
+	if p.queued && p.listened && lq.subscriber != nil { // otherwise the connection is not to blame
 		lq.subscriber.end(errMissed)
 	}
 	return false, nil
 }
 
-// errMissed ends a subscriber that did not receive the message about a slot's turn.
+// errMissed is the error of a subscriber that did not receive the message about a slot's turn.
 var errMissed = errors.New("listen: the subscriber missed the message about a turn")

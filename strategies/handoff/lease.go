@@ -10,23 +10,23 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/validity"
 )
 
-// lease is a lease that Redis grants a process, for one turn or several. The Locker's mutex guards it.
+// lease is a lease that Redis grants to a process for one or more turns. The Locker's mutex guards it.
 type lease struct {
 	id    string
 	token int64     // from Redis's clock, in µs
-	since time.Time // Redis cannot have granted it earlier
+	since time.Time // before the request for it was sent, so Redis cannot have granted it earlier
 	until validity.Until
 	kept  time.Time // the latest end at Redis by this process's clock, which may be after until
 
-	holder        *Lease // the turn's lease; nil when the lease is released or lost
-	passed        int    // turns so far
+	holder        *Lease // the present turn; nil when the lease is released or lost
+	passed        int    // number of turns so far
 	last          int64  // the number of the last waiter that gets a turn
 	began         time.Time
-	seen          time.Time // when the process last knew that it has the lease
-	looking       bool      // a task asks Redis whether the process still has it
+	seen          time.Time // when the process last verified that it has the lease
+	looking       bool      // a task is checking at Redis that the process still has the lease
 	lost          bool
-	indeterminate bool // a command that takes the lock may arrive late
-	quiet         bool // it was taken while the lock was free, so probably no other process waits
+	indeterminate bool // a command that takes the lock for this id may still arrive
+	quiet         bool // the lock was free when it was taken, so probably no other process waits
 }
 
 // Lease is one turn of a caller. It implements strategies.Lease, Extender, Fenced, Timed and Watched. Without Tokens
@@ -37,16 +37,16 @@ type Lease struct {
 	fence      int64
 
 	// The Locker's mutex guards the following fields.
-	over    bool          // it was passed on, released or lost
-	refused bool          // its release ended with an error, and the keeper repeats it
-	gone    chan struct{} // nil until Lost is called
+	over    bool          // the turn was passed on, released or lost
+	refused bool          // its release ended with an error, and the keeper repeats the release
+	gone    chan struct{} // the channel of Lost; nil until Lost is called
 	timer   *time.Timer
 }
 
 // FencingToken returns a number that is larger than the token of every earlier lease on the same lock.
 func (t *Lease) FencingToken() int64 { return t.fence }
 
-// unfenced is a Lease without tokens.
+// unfenced has the methods of a Lease except FencingToken.
 type unfenced interface {
 	strategies.Lease
 	strategies.Extender
@@ -54,7 +54,7 @@ type unfenced interface {
 	strategies.Watched
 }
 
-// shown returns a lease in the form that its caller gets.
+// shown returns the lease for the caller: without the method FencingToken if the lock has no tokens.
 func (l *Locker) shown(held *Lease) strategies.Lease {
 	if l.tokens {
 		return held
@@ -65,8 +65,8 @@ func (l *Locker) shown(held *Lease) strategies.Lease {
 // ValidUntil returns when the lease ends, unless it is extended or released.
 func (t *Lease) ValidUntil() time.Time { return t.lease.until.Get() }
 
-// Lost returns a channel that is closed when the lease ends before it is released, or is
-// found to be lost.
+// Lost returns a channel that is closed when the lease expires before it is released, or when the process finds that it
+// has lost the lease.
 func (t *Lease) Lost() <-chan struct{} {
 	l := t.localQueue.locker
 	l.mu.Lock()
@@ -96,7 +96,7 @@ func (t *Lease) expire() {
 	}
 }
 
-// reportLoss ends a turn whose lease is lost, and closes its channel Lost.
+// reportLoss ends a turn whose lease is lost and closes the channel that Lost returns.
 func (t *Lease) reportLoss() {
 	t.end()
 	if t.gone != nil {
@@ -111,8 +111,8 @@ func (t *Lease) end() {
 	}
 }
 
-// Release hands the lock to the next waiter of this process or of another one. It may be called again after an error
-// other than ErrNotHeld.
+// Release hands the lock to the next waiter, in this process or in another. After an error other than ErrNotHeld it may
+// be called again.
 func (t *Lease) Release(ctx context.Context) error {
 	lq, g := t.localQueue, t.lease
 	l := lq.locker
@@ -136,7 +136,7 @@ func (t *Lease) Release(ctx context.Context) error {
 		t.end()
 		lq.giveUp(g)
 		if l.linger > 0 && !l.closed {
-			if p = lq.short(); p != nil { // the same script queues it
+			if p = lq.short(); p != nil { // the release script also queues this slot
 				p.listened = lq.listens()
 			}
 		}
@@ -149,9 +149,9 @@ func (t *Lease) Release(ctx context.Context) error {
 	return nil
 }
 
-// release sends the release to Redis. If the answer was lost, Redis may have released the lock, and other clients may
-// have acquired and released it since. If alone is true it first tries the cheaper release of a lock without waiters,
-// and sends a second script if another process waits.
+// release sends the release to Redis. If a reply was lost, Redis may have released the lock, and other clients may have
+// acquired and released it since. If alone is true, release first tries the cheaper release of a lock without waiters.
+// If another process waits, it then runs the release script.
 func (l *Locker) release(ctx context.Context, t *Lease, p *slot, alone bool) error {
 	lq, g := t.localQueue, t.lease
 	var reply any
@@ -161,7 +161,7 @@ func (l *Locker) release(ctx context.Context, t *Lease, p *slot, alone bool) err
 		entry = p.entry()
 	}
 	token := g.token
-	if g.indeterminate { // a late command may take the lock again with this id
+	if g.indeterminate { // a late command may take the lock again for this id
 		token = 0
 	}
 	doubtful, err := l.persist(ctx, func(ctx context.Context) (err error) {
@@ -189,8 +189,8 @@ func (l *Locker) release(ctx context.Context, t *Lease, p *slot, alone bool) err
 	})
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	delete(l.held, g.id)            // only now, because a late message must find the id
-	before := t.refused || doubtful // an earlier try may have released it
+	delete(l.held, g.id)            // only now, because a message that arrives during the release must find the id
+	before := t.refused || doubtful // an earlier try may have released the lock
 	if p != nil {
 		p.coming, p.queued = false, entry != "" && err == nil
 		p.unsure = !p.queued
@@ -214,7 +214,7 @@ func (l *Locker) release(ctx context.Context, t *Lease, p *slot, alone bool) err
 	if p != nil && p.queued {
 		lq.known(lq.ttl)
 	}
-	unheard := p != nil && p.queued && !p.listened // the process does not listen yet and may miss its turn
+	unheard := p != nil && p.queued && !p.listened // the process is not subscribed yet and may miss its turn
 	if n == 3 || p != nil && p.unsure || unheard {
 		lq.look(0)
 	}
@@ -235,13 +235,14 @@ const mostUnseen = 25 * time.Millisecond
 // see checks at Redis that the process still has a lease.
 func (l *Locker) see(lq *localQueue, g *lease) {
 	sent := time.Now()
-	// It does not use GET, which go-redis may send to a replica. PEXPIRE GT with a TTL of 1 ms changes nothing.
+	// see does not use GET, which go-redis may send to a replica. The extend script with a TTL of 1 ms changes nothing,
+	// because it never shortens a lease.
 	clock, err := l.extend(l.ctx, lq, g.id, time.Millisecond)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	g.looking = false
 	switch {
-	case err != nil: // then the lease ends at until without further checks
+	case err != nil: // the state is unknown; the lease still ends at until
 	case clock != 0:
 		g.seen = sent
 	case lq.held == g:
@@ -300,7 +301,7 @@ func (l *Locker) extend(ctx context.Context, lq *localQueue, id string, ttl time
 		}
 		ok := false
 		if clock, ok = reply.(int64); !ok {
-			return unexpected("to extend", reply)
+			return unexpected("extend.lua", reply)
 		}
 		return nil
 	})

@@ -7,32 +7,32 @@ import (
 	"time"
 )
 
-// localQueue is the queue of a process's callers that want one lock for one TTL, with the process's slots and lease
-// of this lock. The Locker's mutex guards it. No goroutine sends commands to Redis while it holds the mutex.
+// localQueue is the queue of a process's callers that want one lock with one TTL. It also has the process's slots for
+// this lock and its lease. The Locker's mutex guards it. No goroutine sends commands to Redis while it holds the mutex.
 type localQueue struct {
 	names
 	locker *Locker
 	localQueueKey
 	waiters list.List // of *waiter, in the order of arrival
-	came    int64     // how many waiters have come so far
-	slots   []*slot   // in Redis's queue, oldest first
+	came    int64     // number of callers so far
+	slots   []*slot   // this queue's slots in Redis's queue, oldest first
 	held    *lease    // the lease of this process; nil while it has none
-	asking  *question // a caller asks Redis for the lock; nil if none does
+	asking  *question // a caller's request for the lock that is under way; nil if there is none
 	looking bool      // a task is checking the queue
 
 	subscriber *subscriber // receives the messages about turns; nil means none
 	due        time.Time   // when the keeper checks the queue; zero means never
 	planned    int         // its index in the keeper's heap, from 1; 0 if it is not there
-	failing    time.Time   // since when Redis has not answered; zero if it answers
+	failing    time.Time   // since when Redis has not served this queue; zero if it does
 	failure    error       // the error of Redis or of the subscription; nil if both work
-	seen       string      // the owner that was seen last
-	crowded    time.Time   // until when it is likely that another process has the lock
-	ahead      int64       // number of entries in Redis's queue by its last answer
+	seen       string      // the owner that the last check found
+	crowded    time.Time   // until then another process probably has the lock
+	ahead      int64       // number of entries in Redis's queue according to the last reply
 	kept       time.Time   // when a command last renewed the TTL of Redis's queue
 }
 
-// localQueueKey identifies a local queue. The TTL is part of it, because a process passes a lease on only to callers
-// that ask for the same TTL.
+// localQueueKey identifies a local queue. It includes the TTL, because a process passes a lease on only to callers that
+// request the same TTL.
 type localQueueKey struct {
 	key string
 	ttl time.Duration
@@ -41,7 +41,7 @@ type localQueueKey struct {
 // waiter is a caller that waits for the lock.
 type waiter struct {
 	number int64         // in the order of arrival, from 1
-	turn   Lease         // the lease that it will get
+	turn   Lease         // filled in when the waiter gets its turn
 	over   chan struct{} // closed when the wait has a result
 	err    error
 }
@@ -49,23 +49,23 @@ type waiter struct {
 // question is a caller's request for a lock that may be free. Callers that arrive while it is under way wait for its
 // end.
 type question struct {
-	over chan struct{} // closed when the request has a result …
-	err  error         // … which is this: nil if the caller has the lock or has given up
+	over chan struct{} // closed when the request has a result
+	err  error         // the result: nil if the caller got the lock or gave up
 }
 
 // slot is an entry of a local queue in Redis's queue.
 type slot struct {
 	id         string
 	localQueue *localQueue
-	since      time.Time // a moment before its command was sent
+	since      time.Time // an instant before the command that queues it was sent
 	queued     bool      // Redis has confirmed that the slot is queued
 	unsure     bool      // it may be queued, but Redis has not confirmed it
 	coming     bool      // a command that queues it is under way
-	// indeterminate is true if a command that queues the slot may arrive late.
+	// indeterminate is true if a command that queues the slot may still arrive.
 	indeterminate bool
-	listened      bool // the process listened when it was queued
-	confirming    bool // a task asks Redis whether the slot has the lock …
-	hinted        bool // … and another message about it has arrived since
+	listened      bool // the process was subscribed when the slot was queued
+	confirming    bool // a task is checking at Redis whether the slot has the lock
+	hinted        bool // another message about the slot has arrived since confirming began
 }
 
 // entry returns the slot's text in Redis's queue.
@@ -76,7 +76,8 @@ func entry(id string, ttl time.Duration) string {
 	return id + " " + strconv.FormatInt(milliseconds(ttl), 10)
 }
 
-// localQueue returns the local queue of a key and a TTL. The caller must use or forget it.
+// localQueue returns the local queue of a key and a TTL, a new one if there is none. The caller must use it or call
+// forget.
 func (l *Locker) localQueue(key string, ttl time.Duration) *localQueue {
 	of := localQueueKey{key, ttl}
 	lq := l.localQueues[of]
@@ -88,13 +89,14 @@ func (l *Locker) localQueue(key string, ttl time.Duration) *localQueue {
 	return lq
 }
 
-// idle reports whether no caller of this queue wants or has the lock.
+// idle reports whether the queue is unused: no lease, no request or check under way, no waiters and no slots.
 func (lq *localQueue) idle() bool {
 	return lq.held == nil && lq.asking == nil && !lq.looking && lq.waiters.Len() == 0 && len(lq.slots) == 0
 }
 
-// forget removes a local queue that is idle; a crowded one later. The release of a lease that outlasted its queue
-// calls forget once more. The key then has another queue, which stays.
+// forget removes a local queue that is idle, or plans its removal while the queue is crowded. The release of a lease
+// that outlasted its queue calls forget once more; by then the key may have another queue, which forget does not
+// remove.
 func (lq *localQueue) forget() {
 	switch {
 	case !lq.idle():
@@ -110,7 +112,7 @@ func (lq *localQueue) forget() {
 // isCrowded reports whether another process probably has the lock. It reads no clock if no other process has had it.
 func (lq *localQueue) isCrowded() bool { return !lq.crowded.IsZero() && time.Now().Before(lq.crowded) }
 
-// isKnown reports whether this process knows that the lock is held, or was held a moment ago.
+// isKnown reports whether this process knows that the lock is held or was held a moment ago.
 func (lq *localQueue) isKnown() bool {
 	queued := func(p *slot) bool { return p.queued }
 	return lq.held != nil || lq.isCrowded() || slices.ContainsFunc(lq.slots, queued)
@@ -119,10 +121,10 @@ func (lq *localQueue) isKnown() bool {
 // join adds a waiter at its position in the order of arrival.
 func (lq *localQueue) join(w *waiter) *list.Element {
 	if lq.held != nil {
-		lq.lookAt(lq.held.until.Get()) // its holder may hang
+		lq.lookAt(lq.held.until.Get()) // the holder may hang and never release
 	}
 	if lq.waiters.Len() == 0 {
-		lq.failing, lq.failure = time.Time{}, nil // earlier waiters have got that error
+		lq.failing, lq.failure = time.Time{}, nil // the earlier waiters have already received that error
 	}
 	after := lq.waiters.Back()
 	for after != nil && after.Value.(*waiter).number > w.number {
@@ -165,12 +167,12 @@ func (lq *localQueue) newSlot() *slot {
 	return p
 }
 
-// longQueue is the length of Redis's queue above which a local queue keeps the slots of callers that gave up for a
-// moment. New callers may use them, and leave.lua does not remove slots from the middle of a long queue.
+// longQueue is the length of Redis's queue above which a local queue briefly keeps the slots of callers that gave up,
+// so that new callers can use them. leave.lua does not remove slots from the middle of a longer queue.
 const longQueue = 64
 
-// tidy gives up the slots if no caller waits. Otherwise it keeps them for later callers. So a caller that gives up
-// causes no command, and a process has no more slots than it had callers at once.
+// tidy gives up the slots if no caller waits; otherwise it keeps them for later callers. A caller that gives up while
+// others wait therefore causes no command, and a process never has more slots than it had concurrent callers.
 func (lq *localQueue) tidy() (acked <-chan struct{}) {
 	switch {
 	case lq.waiters.Len() > 0:
@@ -182,7 +184,7 @@ func (lq *localQueue) tidy() (acked <-chan struct{}) {
 	return acked
 }
 
-// abandon gives up the slots, except those that are not queued yet.
+// abandon gives up all slots except those whose queueing command is still under way.
 func (lq *localQueue) abandon() (acked <-chan struct{}) {
 	for _, p := range slices.Clone(lq.slots) {
 		if !p.coming {
@@ -192,14 +194,14 @@ func (lq *localQueue) abandon() (acked <-chan struct{}) {
 	return acked
 }
 
-// giveBack gives up a slot by a pending release.
+// giveBack drops a slot and adds a pending release for it.
 func (lq *localQueue) giveBack(p *slot) (acked <-chan struct{}) {
 	lq.drop(p)
-	// A slot that cannot be removed from a long queue is released when it gets the lock.
+	// leave.lua may not find the slot in a long queue. Its lock is then released when it gets its turn.
 	return lq.locker.addPending(lq.names, p.entry(), !p.queued || p.indeterminate || lq.ahead > longQueue)
 }
 
-// drop removes a slot and reports whether it was there.
+// drop removes a slot from the local queue and reports whether the slot was in it.
 func (lq *localQueue) drop(p *slot) bool {
 	for i, other := range lq.slots {
 		if other == p {
@@ -211,7 +213,7 @@ func (lq *localQueue) drop(p *slot) bool {
 	return false
 }
 
-// granted gives a new lease to the first waiter, or back to Redis if no caller waits.
+// granted gives a new lease to the first waiter, or releases it if no caller waits.
 func (lq *localQueue) granted(g *lease) {
 	lq.failing, lq.failure = time.Time{}, nil
 	lq.crowded = time.Now().Add(lq.locker.attention)
@@ -227,7 +229,7 @@ func (lq *localQueue) granted(g *lease) {
 	lq.give(g, front)
 }
 
-// begin makes g the lease of the local queue. Its turns are for the waiters that have come so far.
+// begin makes g the lease of the local queue. Only callers that have arrived by now get turns on it.
 func (lq *localQueue) begin(g *lease) {
 	g.last, g.began, g.seen = lq.came, time.Now(), g.since
 	g.kept = g.until.Get()
@@ -250,8 +252,7 @@ func (lq *localQueue) hand(g *lease, turn *Lease) {
 	g.holder = turn
 }
 
-// goesOn returns the waiter that gets the next turn of a lease in this process; nil means
-// none.
+// goesOn returns the waiter in this process that gets the next turn on a lease, or nil if the lease must be released.
 func (lq *localQueue) goesOn(g *lease) *list.Element {
 	l := lq.locker
 	front := lq.waiters.Front()
@@ -290,8 +291,8 @@ func (lq *localQueue) lose(g *lease) {
 	}
 }
 
-// runOut ends a lease that has run out by this process's clock. Redis keeps it for longer if it was shortened or if
-// an extension got no answer, so runOut adds a pending release.
+// runOut ends a lease that has expired by this process's clock. Redis may keep it longer if the holder shortened it or
+// an extension got no reply, so runOut adds a pending release.
 func (lq *localQueue) runOut(g *lease) {
 	lq.lose(g)
 	lq.locker.addPending(lq.names, g.id, g.indeterminate)
@@ -302,7 +303,7 @@ func (lq *localQueue) giveUp(g *lease) {
 	g.holder = nil
 	if lq.held == g {
 		if lq.held = nil; lq.waiters.Len() > 0 {
-			lq.known(longest) // the keeper did not check the waiters while the lease was held
+			lq.known(longest) // resume the checks, which stopped while this process held the lease
 		}
 	}
 }
@@ -325,16 +326,16 @@ func (lq *localQueue) lookAt(due time.Time) {
 	}
 }
 
-// lookAtEnd makes the keeper check at the end of a lease if a caller waits for it: here, or perhaps in another
-// process, to which Redis grants the lock only later.
+// lookAtEnd makes the keeper check the local queue at the end of a lease if callers of this process wait, or if Redis
+// keeps the lease beyond that end, because callers of other processes may wait for it.
 func (lq *localQueue) lookAtEnd(g *lease) {
 	if until := g.until.Get(); lq.held == g && (lq.waiters.Len() > 0 || until.Before(g.kept)) {
 		lq.lookAt(until)
 	}
 }
 
-// known records the remaining time of the owner's lease as reported by Redis. The keeper asks Redis again after that
-// time, because perhaps no other process does.
+// known records the remaining time of the owner's lease as reported by Redis. The keeper checks again after that time,
+// because possibly no other process does.
 func (lq *localQueue) known(ttl time.Duration) {
 	switch ttl {
 	case -time.Millisecond: // no TTL, so it is the lock of another program
@@ -343,8 +344,8 @@ func (lq *localQueue) known(ttl time.Duration) {
 		ttl = 0
 	}
 	lq.plan(time.Time{})
-	// The interval grows with the length of Redis's queue, because the turn comes later, and with the number of slots: a
-	// process checks at most a hundred slots a second in total.
+	// The interval grows with the length of Redis's queue, because the turn comes later. It also grows with the number of
+	// slots, so that a process checks at most a hundred slots a second in total.
 	l := lq.locker
 	attention := max(l.attention, time.Duration(len(l.slots))*10*time.Millisecond)
 	attention += time.Duration(lq.ahead) * 4 * time.Millisecond

@@ -3,7 +3,7 @@ package handoff
 import (
 	"crypto/hmac"
 	"crypto/rand"
-	"crypto/sha1" //nolint:gosec // for tags, and what Redis's scripts can make
+	"crypto/sha1" //nolint:gosec // for hash tags, and for proofs, because Redis's scripts have no better hash
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
@@ -16,7 +16,7 @@ import (
 // names are the names of a lock's keys and channel at Redis.
 type names struct {
 	lock, queue string
-	base        string // the beginning of a process's channel name
+	base        string // the prefix of a process's channel name
 }
 
 // queueSuffix ends the name of a queue. No lock may have such a name, see goredis.CheckKey.
@@ -32,8 +32,8 @@ func lockOf(name string, cluster bool) string {
 	return name
 }
 
-// namesOf returns the names of a lock. In a cluster all three are in one hash slot; elsewhere a process has one
-// channel for all locks, which begins with base.
+// namesOf returns the names of a lock. In a cluster all three names are in one hash slot. Outside a cluster a process
+// has one channel for all locks, whose name begins with base.
 func namesOf(lock, base string, cluster bool) names {
 	queue := lock + queueSuffix
 	if cluster && !tagged(lock) {
@@ -53,8 +53,8 @@ func tagged(name string) bool {
 	return open && shut && tag != ""
 }
 
-// ids makes globally unique ids: a process's random name, a number, and a secret, which only the process can compute
-// for that number and that lock. No channel shows the secret.
+// ids makes globally unique ids. An id is the process's random name, a number, and a secret that only the process can
+// compute from that number and the lock. The secret is never published on a channel.
 type ids struct {
 	process string
 	key     [sha256.Size]byte
@@ -72,8 +72,8 @@ func newIDs() *ids {
 
 func (i *ids) next(lock string) string { return i.of(strconv.FormatInt(i.last.Add(1), 36), lock) }
 
-// of makes an id. Its secret is a quarter of a hash, so that a reader of one secret cannot compute the secret of a
-// longer text from it (length extension).
+// of makes the id of a number and a lock. Its secret is only a quarter of a hash, so that a client that reads one
+// secret cannot compute the secret of a longer text from it (length extension).
 func (i *ids) of(number, lock string) string {
 	var buffer [256]byte
 	text := append(append(append(append(buffer[:0], i.key[:]...), number...), ' '), lock...)
@@ -97,7 +97,7 @@ func (i *ids) parse(grantMsg string) (id string, token int64, lock string, ok bo
 		return "", 0, "", false
 	}
 	id = i.of(number, lock)
-	sum := sha1.Sum([]byte(id + " " + clock + " " + lock)) //nolint:gosec // Redis's scripts have no other
+	sum := sha1.Sum([]byte(id + " " + clock + " " + lock)) //nolint:gosec // the only hash in Redis's scripts
 	ok = hmac.Equal([]byte(hex.EncodeToString(sum[:8])), []byte(proof))
 	return id, token, lock, ok
 }

@@ -12,33 +12,33 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// pendingRelease is a lock or an entry of a queue that an id of this process may have at Redis and that no caller
-// wants.
+// pendingRelease is an id of this process that may still own a lock or have an entry in a queue at Redis although no
+// caller wants it.
 type pendingRelease struct {
 	names
 	id            string
-	entry         string // an entry of the queue, or only an id if it was never queued
-	indeterminate bool   // a lost command may arrive late, so the release is repeated for a while
+	entry         string // the id's entry in the queue, or only the id if it was never queued
+	indeterminate bool   // a command without a reply may still arrive, so the release is repeated for up to latest
 	since         time.Time
 	due           time.Time
-	acked         chan struct{} // closed when Redis has answered the release
+	acked         chan struct{} // closed when Redis has replied to the release
 	answered      bool
 }
 
 const (
-	// mostAnswered is the number of pending releases above which the keeper forgets those that Redis has answered. The
-	// number of callers and latest bound the others.
+	// mostAnswered is the number of pending releases above which the keeper drops those to which Redis has replied. The
+	// number of the others is bounded by the number of callers within latest.
 	mostAnswered = 1024
 	// mostAtOnce is the largest number of ids that one script releases, so that the script does not take too long. It is
-	// also the largest number of locks whose scripts run at the same time, so that a Redis that does not answer gets no
-	// more scripts than this within patience.
+	// also the largest number of locks for which such scripts run at the same time, so that a Redis that does not respond
+	// gets at most this many scripts within patience.
 	mostAtOnce = 100
 	// latest is the longest time after which a command of a broken connection may still arrive.
 	latest = 10 * time.Minute
 )
 
-// addPending makes the keeper release the lock of an id at Redis and, if entry is an entry of the queue, remove this
-// entry. The returned channel is closed when Redis has answered.
+// addPending makes the keeper release the lock if the id in entry owns it and, if entry is an entry of the queue,
+// remove this entry. The returned channel is closed when Redis has replied.
 func (l *Locker) addPending(n names, entry string, doubtful bool) <-chan struct{} {
 	id, _, _ := strings.Cut(entry, " ")
 	d := l.pendingReleases[id]
@@ -46,7 +46,7 @@ func (l *Locker) addPending(n names, entry string, doubtful bool) <-chan struct{
 		d = &pendingRelease{names: n, id: id, entry: entry, since: time.Now()}
 	}
 	d.indeterminate = d.indeterminate || doubtful
-	if d.acked == nil || d.answered { // or the id has got the lock since the answer
+	if d.acked == nil || d.answered { // answered: the id may have got the lock since that reply
 		d.acked, d.answered = make(chan struct{}), false
 	}
 	if l.hungUp {
@@ -80,7 +80,7 @@ func (l *Locker) sendDue(now time.Time) (next time.Time) {
 			if next.IsZero() || d.due.Before(next) {
 				next = d.due
 			}
-		case l.sendingFor[d.lock] || len(due[d.lock]) == mostAtOnce: // until the present ones are answered
+		case l.sendingFor[d.lock] || len(due[d.lock]) == mostAtOnce: // wait for the replies to the present ones
 		case due[d.lock] != nil || len(l.sendingFor)+len(due) < mostAtOnce:
 			due[d.lock] = append(due[d.lock], d)
 		}
@@ -88,7 +88,7 @@ func (l *Locker) sendDue(now time.Time) (next time.Time) {
 	for lock, pendingReleases := range due {
 		l.sendingFor[lock] = true
 		l.begin(func() {
-			_ = l.sendPending(l.ctx, nearEnds, pendingReleases) // unanswered releases are due again
+			_ = l.sendPending(l.ctx, nearEnds, pendingReleases) // after an error the releases are due again
 			l.mu.Lock()
 			defer l.mu.Unlock()
 			delete(l.sendingFor, lock)
@@ -98,9 +98,9 @@ func (l *Locker) sendDue(now time.Time) (next time.Time) {
 	return next
 }
 
-// sendRest sends all pending releases when the Locker is closed. Otherwise the next release might grant the lock to a
-// slot of this process until Redis notices that the process is gone. It continues while Redis answers; after an error
-// the remaining leases end by their TTL. After the last call addPending adds nothing.
+// sendRest sends all pending releases when the Locker is closed. Without it, a release by another process could grant
+// the lock to a slot of this closed Locker. sendRest continues while Redis replies; after an error the remaining leases
+// end when their TTL expires. After the call with last set, addPending adds nothing.
 func (l *Locker) sendRest(last bool) (err error) {
 	for over := false; !over; {
 		l.mu.Lock()
@@ -146,7 +146,8 @@ const (
 	wholeQueue = 0
 )
 
-// sendPending asks Redis to release ids of one lock. It ends when Redis has answered no caller for patience.
+// sendPending makes Redis release ids of one lock. It returns an error when Redis has replied to no caller for
+// patience.
 func (l *Locker) sendPending(ctx context.Context, near int, due []*pendingRelease) error {
 	args := []any{near}
 	for _, d := range due {
@@ -169,10 +170,11 @@ func (l *Locker) sendPending(ctx context.Context, near int, due []*pendingReleas
 		case err != nil && !hopeless(err):
 			d.due = now.Add(patience / 4)
 			continue
-		case d.due.After(sent): // the id has got the lock since
+		case d.due.After(sent): // added again since, so this reply does not count
 			continue
 		case err == nil && d.indeterminate:
-			// A lock that a late command takes stays taken for at most the delay of this command.
+			// If a late command takes the lock, this interval keeps the lock taken for at most as long as the command was
+			// delayed.
 			d.due = now.Add(max(time.Second, now.Sub(d.since)))
 		default:
 			delete(l.pendingReleases, d.id)
@@ -185,8 +187,8 @@ func (l *Locker) sendPending(ctx context.Context, near int, due []*pendingReleas
 	return err
 }
 
-// hopeless reports whether Redis will refuse a script again for the same reason: the lock is not a string, its queue
-// is not a list, or the server has no scripts. All other errors are temporary.
+// hopeless reports whether a script would fail again for the same reason: the lock is not a string, its queue is not a
+// list, or the server does not support scripts. All other errors are treated as temporary.
 func hopeless(err error) bool {
 	refused, ok := errors.AsType[redis.Error](err)
 	return ok && (strings.HasPrefix(refused.Error(), "WRONGTYPE") ||

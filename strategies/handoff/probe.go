@@ -21,11 +21,11 @@ func (l *Locker) probe(ctx context.Context, key string) error {
 	}
 	lock := lq.lock + ":" + l.ids.process
 	if l.redis.cluster != nil && !tagged(lq.lock) {
-		lock = lq.queue + ":" + l.ids.process // in the hash slot of the channel
+		lock = lq.queue + ":" + l.ids.process // a name in the hash slot of the channel
 	}
 	probe := namesOf(lock, lq.base, false)
 	probe.base = lq.base
-	const short = 10 * time.Second // the longest time for the probe
+	const short = 10 * time.Second // the TTL of the probe's lock, in case the probe does not finish
 	on, ttl := &probe, milliseconds(short)
 	first, second, third := l.ids.next(on.lock), l.ids.next(on.lock), l.ids.next(on.lock)
 	run := func(s *script, args ...any) func(context.Context) error {

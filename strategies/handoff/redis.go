@@ -18,7 +18,7 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/token"
 )
 
-// patience is how long a process tries in total, while Redis does not answer or refuses to serve, before its callers
+// patience is how long a process keeps trying while Redis does not reply or refuses commands. After that its callers
 // get an error.
 const patience = 2 * time.Second
 
@@ -29,7 +29,7 @@ func patient(ctx context.Context, began time.Time) (context.Context, context.Can
 
 var errOutage = fmt.Errorf("Redis has not answered for %v", patience)
 
-// because returns errOutage in place of the error of a ctx whose cause is errOutage.
+// because returns err, or errOutage if err is the error of a ctx that patient has ended.
 func because(ctx context.Context, err error) error {
 	if err != nil && err == ctx.Err() && context.Cause(ctx) == errOutage { //nolint:errorlint // only exactly these errors
 		return errOutage
@@ -45,9 +45,9 @@ type node struct {
 	ids     *ids
 	demoted func() // called when the server reports that it is no longer a primary
 
-	served  atomic.Int32 // whether the node has run a script, see serves; the client of one node of a cluster cannot
+	served  atomic.Int32 // whether a script has succeeded, see serves; a single-node client to a cluster runs none
 	native  token.Native // the command with which free deletes a key
-	finding atomic.Bool  // a release is finding out which command the server has
+	finding atomic.Bool  // a release is finding out which of these commands the server has
 }
 
 // run runs a script that may grant the lock to the next waiter.
@@ -67,12 +67,14 @@ const (
 	hasServed = 2
 )
 
-// serves reports whether the node is known to run scripts. It is false for one caller at a time, which must run a
-// script. Other callers need not, because otherwise each of thousands of first releases would run one.
+// serves reports whether a release may skip the script. Until the first script has succeeded, it returns false to one
+// caller at a time, which then runs a script as a test. Other callers get true, because otherwise each of thousands of
+// concurrent first releases would run a script.
 func (n *node) serves() bool { return !n.served.CompareAndSwap(0, serving) }
 
-// free releases a lock without waiters. It reports false if a client may wait or if the caller does not have the
-// lock. The first release finds out whether the server has a command for this; until then the others use the script.
+// free releases a lock without waiters. It reports false if a client may be waiting or if the caller does not have the
+// lock. The first release finds out whether the server has a command for this; until that is known, other releases use
+// the script.
 func (n *node) free(ctx context.Context, on *names, id *string) (freed bool, err error) {
 	if !n.native.Known() {
 		if !n.finding.CompareAndSwap(false, true) {
@@ -90,7 +92,8 @@ func (n *node) free(ctx context.Context, on *names, id *string) (freed bool, err
 func (n *node) freeByScript(ctx context.Context, on *names, id *string) (freed bool, err error) {
 	if n.cluster == nil {
 		reply, err := n.conn.Run(ctx, &on.lock, id)
-		// If Redis refuses a script for several locks, one of them may be the cause.
+		// The script of the pipeline releases several locks. If Redis refuses it, another lock may be the cause, so this lock
+		// is then released separately.
 		if _, refused := errors.AsType[redis.Error](err); !refused || n.passes(err) {
 			return reply == any(int64(1)), n.refused(on, err)
 		}
@@ -108,7 +111,7 @@ func (n *node) eval(ctx context.Context, s *script, on *names, evalsha []any) (r
 	return reply, n.refused(on, err)
 }
 
-// do sends a command and returns its reply. It takes pointers to strings, because these cost no allocation.
+// do sends a command and returns its reply. Strings are passed as pointers, which avoids an allocation.
 func (n *node) do(ctx context.Context, words ...any) (reply any, err error) {
 	command := redis.NewCmd(ctx, words...)
 	if err = n.conn.Send(ctx, command); err != nil {
@@ -123,8 +126,8 @@ func undialled(err error) bool {
 	return is && network.Op == "dial"
 }
 
-// passes reports whether a try can be repeated after err: Redis has answered that it ran nothing and may run the
-// command soon or on another node, or there was no connection yet.
+// passes reports whether a try can be repeated after err: either no connection could be made, or Redis has refused the
+// command without running it, and may accept it soon or on another node.
 func (n *node) passes(err error) bool {
 	if undialled(err) {
 		return true
@@ -135,8 +138,8 @@ func (n *node) passes(err error) bool {
 	return says(err, "READONLY", "MASTERDOWN", "MOVED", "ASK", "TRYAGAIN", "CLUSTERDOWN", "LOADING")
 }
 
-// take takes a free lock, without a script if two commands can go in one round trip. It returns the owner and, if the
-// owner is id and timed is true, the time of Redis in µs after the grant.
+// take takes a free lock, without a script if SET and TIME can share a round trip. It returns the owner. If the owner
+// is id and timed is true, it also returns Redis's time in µs after the grant.
 func (n *node) take(
 	ctx context.Context, on *names, id *string, ttl int64, timed bool,
 ) (owner string, clock int64, err error) {
@@ -164,12 +167,13 @@ func (n *node) take(
 	return strings.TrimSuffix(owner, "+"), clock, nil
 }
 
-// refused handles an error reply of Redis: it starts the search for the primary, or adds a remedy to the error.
+// refused handles an error reply of Redis: it calls demoted if the server is not a primary, or adds an explanation to
+// the error.
 func (n *node) refused(on *names, err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case says(err, "READONLY", "MASTERDOWN"): // no longer a primary, so its name may lead to another server
+	case says(err, "READONLY", "MASTERDOWN"): // no longer a primary; its host name may now lead to another server
 		n.demoted()
 	case says(err, "WRONGTYPE"):
 		return fmt.Errorf("%q, or its queue, is another program's key, such as Redisson's: %w", on.lock, err)
@@ -179,8 +183,8 @@ func (n *node) refused(on *names, err error) error {
 	return err
 }
 
-// follow queues an entry behind other entries, if there are any. It returns the length of the queue, 0 if there was
-// none.
+// follow queues an entry behind other entries. It returns the length of the queue, or 0 if the queue was empty and the
+// entry was not queued.
 func (n *node) follow(ctx context.Context, queue, entry string) (int64, error) {
 	reply, err := n.do(ctx, "rpushx", &queue, &entry)
 	length, ok := reply.(int64)
@@ -210,9 +214,9 @@ func says(err error, words ...string) bool {
 	return slices.ContainsFunc(words, func(word string) bool { return redis.HasErrorPrefix(err, word) })
 }
 
-// unexpected returns the error for an answer that no script of this package gives.
+// unexpected returns the error for a reply that no script of this package returns.
 func unexpected(to string, reply any) error {
-	return fmt.Errorf("Redis answered %s with %v", to, reply)
+	return fmt.Errorf("unexpected reply of Redis to %s: %v", to, reply)
 }
 
 // pair reads a reply of two numbers.
@@ -229,7 +233,7 @@ func pair(reply any) (a, b int64, ok bool) {
 // lost reports whether Redis may have executed a command that ended with err.
 func lost(err error) bool { return indeterminate.MayHaveRun(err) }
 
-// retry computes the pauses between tries.
+// retry computes the pauses between tries: from 20 ms, doubling up to 500 ms, until patience is over.
 type retry struct {
 	pause time.Duration // the next pause
 	end   time.Time
@@ -248,18 +252,18 @@ func (r *retry) wait(ctx context.Context) bool {
 	return pause.Plain(ctx.Done(), d)
 }
 
-// persist repeats a try that got no answer or that Redis may execute soon, for patience at most and until ctx ends or
-// the Locker is closed. doubtful means that Redis may have executed a try that it did not answer.
+// persist calls try, and repeats it while it gets no reply or Redis refuses it temporarily, until patience is over, ctx
+// ends or the Locker is closed. doubtful means that Redis may have executed a try to which no reply arrived.
 func (l *Locker) persist(ctx context.Context, try func(context.Context) error) (doubtful bool, err error) {
-	// No deadline bounds the first try, because Redis may be slow, and the pipeline ends a command when Redis answers no
-	// command.
+	// No deadline bounds the first try, because Redis may only be slow, and the pipeline ends a command when Redis has
+	// replied to no command for patience.
 	began := time.Now()
 	if err = try(ctx); err == nil {
 		return false, nil
 	}
 	ctx, done := patient(ctx, began)
 	defer done()
-	var refused error // the reason for a missing connection, while go-redis still tries to make one
+	var refused error // the last dial error, which explains a later try that ends without a connection
 	for r := (retry{}); ; err = try(ctx) {
 		doubtful = doubtful || lost(err)
 		if undialled(err) {

@@ -15,22 +15,22 @@ import (
 )
 
 // subscriber is a connection on which a process receives the messages about its turns; in a cluster there is one per
-// node. It lives as long as the connection; its local queues then use another. The Locker's mutex guards it.
+// node. It ends with its connection, and its local queues then use a new subscriber. The Locker's mutex guards it.
 type subscriber struct {
 	locker   *Locker
 	client   redis.UniversalClient
 	pubsub   *redis.PubSub
 	channels map[string]*channel
-	unasked  []string      // channels to subscribe to
-	open     int           // subscriptions that Redis has not answered yet
-	gone     chan struct{} // closed when the connection has ended …
-	err      error         // … with this error
+	unasked  []string      // channels for which no SSUBSCRIBE has been sent yet
+	open     int           // number of SSUBSCRIBE commands without a reply
+	gone     chan struct{} // closed when the connection has ended
+	err      error         // why the connection has ended
 	good     bool          // Redis has confirmed a subscription
 
-	echoes int       // messages that the process has published to itself and not received yet
-	asked  time.Time // when the process asked for the last of them
-	said   bool      // Redis has confirmed the publication
-	silent bool      // the last echo was not received in time
+	echoes int       // number of echoes that the process has published to itself
+	asked  time.Time // when it sent the last echo
+	said   bool      // Redis has confirmed that it published the last echo
+	silent bool      // the last echo has not arrived yet
 }
 
 // channel is a channel of a subscriber, with the number of local queues that need it.
@@ -38,7 +38,7 @@ type channel struct {
 	localQueues int
 	asked       time.Time
 	sent        bool
-	ready       chan struct{} // closed when Redis has answered
+	ready       chan struct{} // closed when Redis has confirmed or refused the subscription
 	isReady     bool          // Redis has confirmed the subscription
 	err         error         // the reason of a refusal
 }
@@ -69,8 +69,8 @@ func (lq *localQueue) listens() bool {
 	return c != nil && c.isReady
 }
 
-// demoted ends all subscribers after the server has reported that it is no primary, because messages of the primary
-// do not arrive there.
+// demoted ends all subscribers after the server has reported that it is not a primary, because messages that are
+// published on the primary do not arrive there.
 func (l *Locker) demoted() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -81,7 +81,7 @@ func (l *Locker) demoted() {
 	}
 }
 
-var errDemoted = errors.New("listen: the server is not a primary any more")
+var errDemoted = errors.New("listen: the server is no longer a primary")
 
 // listen subscribes the process to the messages about a local queue's turns.
 func (l *Locker) listen(ctx context.Context, lq *localQueue) error {
@@ -101,8 +101,8 @@ func (l *Locker) listen(ctx context.Context, lq *localQueue) error {
 	}
 }
 
-// listenOnce makes one try: it finds or opens the subscriber and waits until Redis has confirmed the channel. again
-// is true after a failed try, which may have used an outdated node of a cluster.
+// listenOnce makes one try: it finds or opens the subscriber and waits until Redis has confirmed the channel. again is
+// true after a failed try; listenOnce then reloads the cluster's slots, which may be outdated.
 func (l *Locker) listenOnce(ctx context.Context, lq *localQueue, again bool) error {
 	l.mu.Lock()
 	s := lq.subscriber
@@ -132,7 +132,7 @@ func (l *Locker) listenOnce(ctx context.Context, lq *localQueue, again bool) err
 		l.mu.Unlock()
 	}
 	c := s.join(lq)
-	timer := time.NewTimer(patience*3/4 - time.Since(c.asked)) // before the caller gets the error of an outage
+	timer := time.NewTimer(patience*3/4 - time.Since(c.asked)) // before patience is over, so that listen can try again
 	defer timer.Stop()
 	select {
 	case <-c.ready:
@@ -154,7 +154,7 @@ func (l *Locker) listenOnce(ctx context.Context, lq *localQueue, again bool) err
 
 var errSilent = errors.New("listen: Redis does not answer")
 
-// join makes a subscriber listen for a local queue.
+// join subscribes to the channel of a local queue, unless the subscriber has it already.
 func (s *subscriber) join(lq *localQueue) *channel {
 	l := s.locker
 	l.mu.Lock()
@@ -175,8 +175,8 @@ func (s *subscriber) join(lq *localQueue) *channel {
 	return c
 }
 
-// ask subscribes to channels: all at once, or one after the other if Redis has refused one of several before, because
-// the refusal does not name the channel.
+// ask subscribes to the channels in unasked: all at once or, if Redis has refused one of several channels before, one
+// after the other, because the refusal does not name the channel.
 func (s *subscriber) ask() {
 	for len(s.unasked) > 0 && (s.open == 0 || !s.locker.refusing) {
 		name := s.unasked[0]
@@ -189,8 +189,8 @@ func (s *subscriber) ask() {
 	}
 }
 
-// leave makes a subscriber stop listening for a local queue. In a cluster it unsubscribes from a channel that no
-// local queue needs.
+// leave detaches a local queue from the subscriber. In a cluster it unsubscribes from the channel if no other local
+// queue needs it.
 func (s *subscriber) leave(lq *localQueue) {
 	if s == nil || lq.subscriber != s {
 		return
@@ -221,7 +221,7 @@ func (s *subscriber) live() {
 	close(s.gone)
 }
 
-// end ends a subscriber with err. Its local queues look for another.
+// end ends a subscriber with err. Its local queues subscribe through a new one.
 func (s *subscriber) end(err error) {
 	l := s.locker
 	if s.err != nil {
@@ -233,8 +233,8 @@ func (s *subscriber) end(err error) {
 	if l.unsubscribed = err; s.good {
 		l.failures = 0
 	}
-	// The pause starts at 20 ms, doubles with each failure in a row and is at most a second. A subscriber that was
-	// confirmed resets it.
+	// The pause starts at 20 ms and doubles with each consecutive failure, up to a second. A confirmed subscription resets
+	// it.
 	l.listenAfter = time.Now().Add(min(20*time.Millisecond<<l.failures, time.Second))
 	l.failures = min(l.failures+1, 6)
 	for _, lq := range l.localQueues {
@@ -266,9 +266,10 @@ func (s *subscriber) hear() error {
 	}
 }
 
-// refused handles an error of the connection. It returns nil if the connection survives, because Redis has refused a
-// subscription and only one was under way. The callers that wait for that channel get the error. If several were
-// under way, the refused one is not known, so all try again on a new connection, one after the other.
+// refused handles an error of the connection. If Redis has refused a subscription and only one was under way, refused
+// gives the error to the callers that wait for that channel and returns nil: the connection stays usable. If several
+// were under way, it is not known which one was refused, so all are tried again on a new connection, one after the
+// other.
 func (s *subscriber) refused(err error) error {
 	if !says(err, "NOPERM") {
 		return fmt.Errorf("listen: %w", err)
@@ -331,13 +332,13 @@ func (s *subscriber) heard(message any) error {
 	return nil
 }
 
-// echoPrefix begins the messages that a process publishes to itself.
+// echoPrefix is the prefix of the messages that a process publishes to itself.
 const echoPrefix = "echo "
 
-// listenOn checks, each second in which the process waits for a lock, that it receives messages that are published on
-// the server of its commands. This may be another server than the subscription's, if after a failover the client has
-// moved and the subscription has not. Or the connection may be dead without having been closed. listenOn returns when
-// it is due again; zero means never.
+// listenOn checks once a second, while the process waits for a lock, that the process receives messages published on
+// the server to which its commands go. After a failover the commands may go to another server than the subscription, or
+// the subscription's connection may be dead without having been closed. listenOn returns when it is due again; zero
+// means never.
 func (l *Locker) listenOn(now time.Time) (next time.Time) {
 	if len(l.slots) == 0 {
 		return time.Time{}
@@ -380,7 +381,7 @@ func (s *subscriber) echo(lq *localQueue, now time.Time) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		switch n, _ := reply.(int64); {
-		case err != nil: // the connection of the commands does not work
+		case err != nil: // the failure does not concern the subscription
 			s.silent = false
 		case n == 0:
 			s.end(errElsewhere)

@@ -6,12 +6,11 @@ import (
 	"github.com/lockbench/lockbench/internal/pause"
 )
 
-// A slot gets its turn by the answer to a command of its process, or by a message. A message is only a hint, because
-// a client that may publish and read the keys can forge or repeat one. So the process asks Redis to confirm it, and
-// Redis returns the token.
+// A slot gets its turn by the reply to a command of its process, or by a message. A message is only a hint, because a
+// client that may publish and read the keys can forge or repeat one. The process therefore confirms each message by a
+// script, whose reply has the token.
 
-// learnOwner handles the grant message of grant.lua in the answer to a command of this process that was sent at
-// since.
+// learnOwner handles a grant message of grant.lua in the reply to a command that this process sent at since.
 func (l *Locker) learnOwner(grantMsg string, since time.Time) {
 	id, token, lock, ok := l.ids.parse(grantMsg)
 	if !ok || l.held[id] != nil { // the grant is known already
@@ -51,7 +50,7 @@ func (l *Locker) hint(message string) {
 }
 
 const (
-	// mostStrays is the largest number of messages about ids without a slot that are checked within straysIn. Each check
+	// mostStrays is the largest number of messages about ids without a slot that are handled within straysIn. Each of them
 	// costs a script, so without a limit a client that repeats messages could cause any number of scripts.
 	mostStrays = 64
 	straysIn   = 100 * time.Millisecond
@@ -62,15 +61,15 @@ const (
 // passOn releases a lock that was granted to a slot of this process after the slot had been given up.
 func (l *Locker) passOn(lock, id string) {
 	l.addPending(namesOf(lock, l.base, l.redis.cluster != nil), id, false)
-	for _, d := range l.pendingReleases { // the next slot may have been given up too
+	for _, d := range l.pendingReleases { // the lock may next go to another slot that was given up
 		if d.lock == lock {
 			d.due = time.Now()
 		}
 	}
 }
 
-// arrive takes a lease that a slot got by an answer. If the answer took so long that the lease has run out, Redis
-// must confirm the lease.
+// arrive takes a lease that a slot got by a reply. If the reply took so long that little of the lease or none is left,
+// arrive first confirms the lease at Redis, which renews it.
 func (p *slot) arrive(token int64, since, until time.Time) {
 	lq := p.localQueue
 	l := lq.locker
@@ -84,7 +83,7 @@ func (p *slot) arrive(token int64, since, until time.Time) {
 	p.take(token, since, until)
 }
 
-// take turns a slot into the lease of its local queue.
+// take makes the lease that a slot got the lease of its local queue.
 func (p *slot) take(token int64, since, until time.Time) {
 	lq := p.localQueue
 	g := &lease{id: p.id, token: token, since: since, indeterminate: p.indeterminate}
@@ -94,8 +93,8 @@ func (p *slot) take(token int64, since, until time.Time) {
 	lq.granted(g)
 }
 
-// confirm asks Redis whether a slot has the lock, and renews the lease from now on. A slot that does not have the
-// lock stays in the queue.
+// confirm checks at Redis whether a slot has the lock and, if so, renews the lease. A slot that does not have the lock
+// stays in the queue.
 func (l *Locker) confirm(p *slot) {
 	lq := p.localQueue
 	for {
@@ -110,7 +109,7 @@ func (l *Locker) confirm(p *slot) {
 		switch {
 		case mine && l.slots[p.id] != nil && time.Now().Before(until):
 			p.take(clock, since, until) // larger than every token granted so far
-		case mine && l.held[p.id] != nil: // an answer has granted it
+		case mine && l.held[p.id] != nil: // a reply has granted the lease in the meantime
 			if g := l.held[p.id]; until.After(g.kept) {
 				g.kept = until
 			}
@@ -120,7 +119,7 @@ func (l *Locker) confirm(p *slot) {
 			lq.look(0)
 		case err != nil:
 			lq.look(0)
-		default: // the message was forged, or it arrived after the end of the lease
+		default: // the message was forged, or it arrived after the lease had ended
 			lq.look(l.attention / 4)
 		}
 		if l.slots[p.id] == nil {
