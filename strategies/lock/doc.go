@@ -23,6 +23,6 @@
 //	}, lock.Watchdog())
 //
 // The locks are in the sibling packages handoff, cohort, polled (spin), redisson (pubsub, fenced, fair), redlock and
-// semaphore. The file NAME.md in each describes its guarantees, its costs and the faults that it does not survive. No
-// lock registers anything or keeps state outside its Locker.
+// semaphore. The file NAME.md in each package describes the lock's guarantees, its costs and the faults that it does
+// not survive. No lock registers anything or keeps state outside its Locker.
 package lock

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Hooks are functions that a Locker calls, for metrics, traces and logs. A nil function costs nothing. The caller's
-// goroutine calls the functions and waits for them, so they must be quick; a goroutine of the Locker calls Lost. They
-// must be safe for concurrent use.
+// Hooks are functions that a Locker calls, for metrics, traces and logs. A nil function costs nothing. A goroutine of
+// the Locker calls Lost. All other functions run in the goroutine of the caller of Acquire or Release, which waits for
+// them, so they must be quick. All functions must be safe for concurrent use.
 type Hooks struct {
 	// Waited is called at the end of every Acquire and TryAcquire with the duration of the call. The error is nil if the
 	// lock was acquired.
@@ -17,7 +17,7 @@ type Hooks struct {
 	// Lost is called once when the Locker finds that a lease was lost before its release.
 	Lost func(lease *Lease)
 	// Released is called at the end of every Release with the time for which the lease was held. The error is nil if the
-	// lock was released. After an error WithLock calls Release again, and so this hook.
+	// lock was released. After an error WithLock calls Release again, which calls this hook again.
 	Released func(ctx context.Context, lease *Lease, held time.Duration, err error)
 }
 

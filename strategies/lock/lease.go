@@ -18,15 +18,15 @@ type Lease struct {
 	ttl      time.Duration
 	watchdog bool
 	hooks    *Hooks
-	since    time.Time // only with hooks
+	since    time.Time // when it was acquired; set only with hooks
 
 	mu     sync.Mutex
 	intact bool               // the lease was valid at the first call of Release
-	failed bool               // the last Release has failed; what it sent may have freed the lock
-	over   bool               // lost, or Release was called
-	isLost bool               // before Release was called
-	stop   context.CancelFunc // ends the lease's goroutine; nil without one
-	end    *time.Timer        // fires at ValidUntil, for the lease's goroutine; nil without one
+	failed bool               // the last Release returned an error, although it may have freed the lock
+	over   bool               // the lease is lost, or Release was called
+	isLost bool               // the lease was lost before Release was called
+	stop   context.CancelFunc // ends the goroutine that watches the lease; nil without one
+	end    *time.Timer        // wakes that goroutine at ValidUntil; nil without one
 	told   context.Context    // ends when the lease is lost; nil until untilLost is called
 	tell   context.CancelFunc // ends told
 }
@@ -34,8 +34,9 @@ type Lease struct {
 // FencedLease is a Lease with a fencing token.
 type FencedLease struct{ Lease }
 
-// FencingToken returns a number that is larger than the token of every earlier lease on the same key, as far as the
-// lock's package guarantees it. A resource that has seen a larger token refuses this holder.
+// FencingToken returns a number that is larger than the token of every earlier lease on the same key, within the
+// guarantees of the lock's package. A resource must refuse a request with a token smaller than the largest that it has
+// seen.
 func (l *FencedLease) FencingToken() int64 {
 	f, _ := strategies.As[strategies.Fenced](l.inner)
 	return f.FencingToken()
@@ -60,8 +61,8 @@ func (l *Lease) begin(locker *Locker, inner strategies.Lease, key string, s sett
 // Key returns the name of the lock, without the prefix.
 func (l *Lease) Key() string { return l.key }
 
-// ValidUntil returns the instant, by this process's clock, until which the holder may rely on the lease if it is not
-// extended. The zero time means that the lease does not run out.
+// ValidUntil returns the instant, by this process's clock, until which the holder may rely on the lease unless it is
+// extended. The zero time means that the lease does not expire.
 func (l *Lease) ValidUntil() time.Time {
 	if t, ok := strategies.As[strategies.Timed](l.inner); ok {
 		return t.ValidUntil()
@@ -69,10 +70,10 @@ func (l *Lease) ValidUntil() time.Time {
 	return time.Time{}
 }
 
-// Extend makes the lease last for ttl from now on. It returns ErrNotHeld if the lease was lost before, and
-// errors.ErrUnsupported if the lease does not run out. After any other error the lease ends as before or ttl after
-// the call, whichever is earlier, because the server may have shortened it. While the server may still do so, no
-// later call prolongs the lease beyond that.
+// Extend makes the lease last for ttl from now on. It returns ErrNotHeld if the lease was already lost, and
+// errors.ErrUnsupported if the lease does not expire. After any other error the lease ends at its previous end or ttl
+// after the call, whichever is earlier, because the server may have shortened it. As long as the server may still
+// execute the failed call, no later call prolongs the lease beyond that.
 func (l *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 	e, ok := strategies.As[strategies.Extender](l.inner)
 	if !ok {
@@ -89,8 +90,8 @@ func (l *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 	return err
 }
 
-// endsWithin lets the lease's goroutine, if there is one, check the lease after ttl, because an extension under way
-// may have moved the end to that time.
+// endsWithin makes the lease's goroutine, if there is one, check the lease after ttl at the latest, because an
+// extension under way may have moved the end to that time.
 func (l *Lease) endsWithin(ttl time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -99,10 +100,10 @@ func (l *Lease) endsWithin(ttl time.Duration) {
 	}
 }
 
-// Release releases the lock. It returns ErrNotHeld if the lease was lost before. After any other error the lock
-// repeats the release in the background, until Redis answers, the lock has run out there, or the Locker is closed.
-// The caller may also call Release again; if the lock is free by then, this does not count as a loss. Pass a context
-// that has not ended, such as context.WithoutCancel(ctx).
+// Release releases the lock. It returns ErrNotHeld if the lease was already lost. After any other error the Locker
+// repeats the release in the background until Redis replies, the lock has expired there, or the Locker is closed. The
+// caller may also call Release again; if the lock is free by then, that call returns nil, not ErrNotHeld. Pass a
+// context that has not ended, such as context.WithoutCancel(ctx).
 func (l *Lease) Release(ctx context.Context) error {
 	l.finish(false)
 	err := l.released(l.inner.Release(ctx))
@@ -110,8 +111,8 @@ func (l *Lease) Release(ctx context.Context) error {
 	return err
 }
 
-// released returns the error of Release for the error of the lock's own lease. ErrNotHeld after a failed release does
-// not prove a loss: the failed release or its repetition in the background may have freed the lock.
+// released converts the error of the inner lease's Release. ErrNotHeld after a failed release does not prove a loss,
+// because the failed release or its repetition in the background may have freed the lock.
 func (l *Lease) released(err error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -123,8 +124,8 @@ func (l *Lease) released(err error) error {
 	return err
 }
 
-// Lost returns a channel that is closed when the lease is lost before Release is called: the lease has run out, or
-// Extend, the watchdog or the lock itself finds that another holder has the lock. The Locker's Close closes it too,
+// Lost returns a channel that is closed when the lease is lost before Release is called: the lease has expired, or
+// Extend, the watchdog or the lock itself finds that the lease is gone. The Locker's Close also closes the channel,
 // because no goroutine watches the lease any more.
 func (l *Lease) Lost() <-chan struct{} { return l.untilLost().Done() }
 
@@ -142,11 +143,11 @@ func (l *Lease) untilLost() context.Context {
 	return l.told
 }
 
-// Unwrap returns the lock's own lease.
+// Unwrap returns the lease of the lock behind the Locker.
 func (l *Lease) Unwrap() strategies.Lease { return l.inner }
 
-// finish ends the goroutine and the timer of a lease that is released or lost. Only the first call has an effect, so
-// a renewal that fails because of a release reports no loss.
+// finish ends the goroutine of a lease that is released or lost. Only the first call has an effect, so a renewal that
+// fails because of a release reports no loss.
 func (l *Lease) finish(lost bool) (first bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -19,17 +19,17 @@ var (
 	// ErrHeld is returned by TryAcquire when another client holds the lock, and by Acquire when Wait ends while another
 	// client holds it.
 	ErrHeld = strategies.ErrHeld
-	// ErrNotHeld is returned by Release and Extend when the lease was lost before the call. It is the cause of
-	// WithLock's context when the lease is lost.
+	// ErrNotHeld is returned by Release and Extend when the lease was lost before the call. It is also the cause of the
+	// context that WithLock passes on, once the lease is lost.
 	ErrNotHeld = strategies.ErrNotHeld
-	// ErrNoQuorum is returned when fewer nodes answer than a majority needs.
+	// ErrNoQuorum is returned when fewer nodes than a majority reply.
 	ErrNoQuorum = strategies.ErrNoQuorum
 	// ErrClosed is returned after Close.
 	ErrClosed = strategies.ErrClosed
 )
 
-// Backend is the interface of a lock for Open. Its leases must allow Extend and Release at the same time. If ctx ends
-// a wait for another holder, Acquire must return strategies.WaitEnded.
+// Backend is the interface that a lock must implement for Open. Its leases must allow concurrent calls of Extend and
+// Release. If ctx ends while Acquire waits for another holder, Acquire must return strategies.WaitEnded.
 type Backend interface {
 	strategies.Locker
 	strategies.Termed
@@ -40,17 +40,17 @@ type Backend interface {
 type Locker struct {
 	backend  Backend
 	settings settings
-	single   bool // a client is not a cluster client
+	single   bool // at least one client is not a cluster client
 
 	ctx      context.Context // for the goroutines that watch leases
 	stop     context.CancelFunc
 	watchers background.Group
-	renewals bounded.Calls // of the watchdogs
+	renewals bounded.Calls // the watchdogs' calls of Extend
 }
 
-// Open makes a Locker of a lock on the given nodes; most locks use one node. open opens the lock itself with its
-// options. Open is for packages that implement a lock; services call the function New of such a package. Open sends
-// no command to Redis.
+// Open returns a Locker for a lock on the given nodes; most locks use one node. The function open opens the lock itself
+// with the lock's options. Open is for packages that implement a lock; services call the function New of such a
+// package. Open sends no command to Redis.
 func Open[O any, B Backend](
 	clients []redis.UniversalClient, open func(goredis.Config, O) (B, error), own O, options []Option,
 ) (*Locker, error) {
@@ -75,10 +75,11 @@ func Open[O any, B Backend](
 	return l, nil
 }
 
-// Acquire waits until the caller holds the lock on the key, until Wait is over, or until ctx ends, whose error it
-// then returns. At the end of Wait the error is ErrHeld if another client held the lock. If Acquire was waiting for
-// an answer of Redis at that time, the error is the reason why no answer arrived, as far as it is known. After an
-// error the caller does not hold the lock; a grant that Redis may still make is released in the background.
+// Acquire waits until the caller holds the lock on the key, until the time set by Wait is over, or until ctx ends. If
+// ctx ends, Acquire returns its error. At the end of Wait the error is ErrHeld if another client held the lock. If
+// Acquire was waiting for a reply from Redis at that time, the error gives the reason why none arrived, as far as it is
+// known. After an error the caller does not hold the lock. If Redis may still grant it, the grant is released in the
+// background.
 func (l *Locker) Acquire(ctx context.Context, key string, options ...CallOption) (*Lease, error) {
 	lease := new(Lease)
 	if err := l.acquire(ctx, lease, key, options, false); err != nil {
@@ -96,7 +97,7 @@ func (l *Locker) TryAcquire(ctx context.Context, key string, options ...CallOpti
 	return lease, nil
 }
 
-// acquire acquires the lock and fills in the lease l.
+// acquire acquires the lock and fills in lease.
 func (l *Locker) acquire(ctx context.Context, lease *Lease, key string, options []CallOption, try bool) error {
 	s, err := l.settings.with(options)
 	if err != nil {
@@ -134,13 +135,14 @@ func (l *Locker) ask(ctx context.Context, key string, s settings, try bool) (str
 	case err == nil || !errors.Is(context.Cause(limited), ErrHeld):
 		return inner, err
 	case errors.Is(err, ErrHeld):
-		err = ErrHeld // its deadline is not the caller's
+		err = ErrHeld // without the deadline error, because the caller set no deadline
 	}
 	return nil, fmt.Errorf("waited %v: %w", s.wait, err)
 }
 
-// Close ends the connections and goroutines that the Locker has opened, watchdogs included, and waits for their end,
-// at most two seconds for a call that Redis does not answer. The client stays open. Leases can still be released.
+// Close ends the connections and goroutines that the Locker has opened, including watchdogs, and waits for their end.
+// It waits at most two seconds for calls to which Redis does not reply. The client stays open. Leases can still be
+// released.
 func (l *Locker) Close() error {
 	deadline := time.Now().Add(bounded.Patience)
 	l.stop()

@@ -28,8 +28,8 @@ func (callOption) perCall()          {}
 type settings struct {
 	prefix   string
 	ttl      time.Duration
-	wait     time.Duration // only if waits
-	waits    bool
+	wait     time.Duration // valid only if waits is true
+	waits    bool          // the option Wait was given
 	watchdog bool
 	hooks    *Hooks // nil means none
 }
@@ -37,28 +37,28 @@ type settings struct {
 // DefaultTTL is the TTL of leases if no option TTL is given. Redisson has the same default.
 const DefaultTTL = 30 * time.Second
 
-// TTL sets how long a lease lasts unless it is extended or released. The lock of a dead holder stays taken for this
-// time. The default is DefaultTTL.
+// TTL sets how long a lease lasts unless it is extended or released. If a holder dies, its lock stays taken until the
+// TTL expires. The default is DefaultTTL.
 func TTL(ttl time.Duration) CallOption { return callOption(func(s *settings) { s.ttl = ttl }) }
 
 // Wait sets how long Acquire waits for a lock that another client holds. After this time Acquire returns ErrHeld, or
-// another error if it was waiting for an answer of Redis. Without Wait, Acquire waits until its context ends. Wait(0)
+// another error if it was waiting for a reply from Redis. Without Wait, Acquire waits until its context ends. Wait(0)
 // tries once.
 func Wait(most time.Duration) CallOption {
 	return callOption(func(s *settings) { s.wait, s.waits = most, true })
 }
 
-// Watchdog renews the lease after each third of its TTL, until it is released or lost. A
-// holder that hangs then keeps the lock for as long as its process lives.
+// Watchdog renews the lease every third of its TTL until it is released or lost. A holder that hangs therefore keeps
+// the lock for as long as its process lives.
 func Watchdog() CallOption { return callOption(func(s *settings) { s.watchdog = true }) }
 
 // Prefix sets the text before every key. The default is "lock:". All processes must use the same prefix.
 func Prefix(prefix string) Option { return option(func(s *settings) { s.prefix = prefix }) }
 
-// With sets the hooks.
+// With sets the hooks that the Locker calls.
 func With(hooks Hooks) Option { return option(func(s *settings) { s.hooks = &hooks }) }
 
-// newSettings returns the settings of a constructor.
+// newSettings returns the defaults with the options of a constructor applied.
 func newSettings(options []Option) (settings, error) {
 	s := settings{prefix: "lock:", ttl: DefaultTTL}
 	for _, o := range options {
@@ -67,7 +67,7 @@ func newSettings(options []Option) (settings, error) {
 	return s, s.problem()
 }
 
-// with returns the settings of a call.
+// with returns the settings with the options of one call applied.
 func (s settings) with(options []CallOption) (settings, error) {
 	if len(options) == 0 {
 		return s, nil

@@ -19,8 +19,8 @@ func (l *Lease) watch() {
 	l.locker.watchers.Go(func() { l.run(ctx) })
 }
 
-// run reports the loss of the lease and, with a watchdog, renews the lease. It does not wait for a renewal, because
-// the answer may arrive after the lease's end. At most one renewal is under way.
+// run reports the loss of the lease and, with a watchdog, renews the lease. Renewals run in another goroutine, because
+// a reply may arrive after the lease's end. At most one renewal is under way.
 func (l *Lease) run(ctx context.Context) {
 	defer l.end.Stop()
 	var lost <-chan struct{}
@@ -55,8 +55,8 @@ func (l *Lease) run(ctx context.Context) {
 	l.lose()
 }
 
-// left returns for how long the lease is valid. For a lease that does not run out it returns the TTL, after which run
-// checks again.
+// left returns the remaining validity of the lease. For a lease that does not expire it returns the TTL, after which
+// run checks again.
 func (l *Lease) left() time.Duration {
 	if until := l.ValidUntil(); !until.IsZero() {
 		return time.Until(until)
@@ -64,7 +64,7 @@ func (l *Lease) left() time.Duration {
 	return l.ttl
 }
 
-// rest returns the time until the next renewal, at most a third of the lease's remaining time.
+// rest returns the time until the next renewal: a third of the lease's remaining time, and less after a failed renewal.
 func (l *Lease) rest(failed error) time.Duration {
 	rest := min(l.left(), l.ttl) / 3
 	if failed != nil {
@@ -73,7 +73,7 @@ func (l *Lease) rest(failed error) time.Duration {
 	return max(rest, time.Millisecond)
 }
 
-// renew extends the lease by its TTL. It gives up after a third of the TTL, to try again.
+// renew extends the lease by its TTL. It gives up after a third of the TTL, so that there is time for another renewal.
 func (l *Lease) renew(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, max(l.ttl/3, 10*time.Millisecond))
 	defer cancel()

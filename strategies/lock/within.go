@@ -14,16 +14,16 @@ import (
 const (
 	// releasePatience is how long WithLock tries to release a lock.
 	releasePatience = 5 * time.Second
-	// releaseTry is the longest duration of one try. It is shorter than releasePatience because the next try may use
-	// another connection.
+	// releaseTry is the longest duration of one try. It is shorter than releasePatience, so that there is time for another
+	// try, which may use another connection.
 	releaseTry = time.Second
 	// The pause between two tries starts at firstPause and doubles up to longestPause.
 	firstPause, longestPause = 10 * time.Millisecond, 500 * time.Millisecond
 )
 
-// WithLock acquires the lock as Acquire does, calls do and releases the lock, also if do panics. The context passed
-// to do ends when ctx ends and when the lease is lost; in the second case its cause (context.Cause) is ErrNotHeld. A
-// function that must not continue without the lock has to watch this context.
+// WithLock acquires the lock as Acquire does, calls do and then releases the lock, even if do panics. The context
+// passed to do ends when ctx ends or the lease is lost; in the second case its cause (context.Cause) is ErrNotHeld. If
+// do must not continue without the lock, it must watch this context.
 //
 // WithLock repeats a release that Redis refuses or does not answer, for at most five seconds. It returns the error of
 // do, joined with the error of the release. ErrNotHeld means that the lock was lost before do returned, so do may
