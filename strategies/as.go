@@ -1,14 +1,13 @@
 package strategies
 
-// As finds a capability of a Locker or a Lease: first in the value itself, then in the Locker
-// or Lease that its method Unwrap returns, and so on, as errors.As and
-// http.ResponseController do.
+// As finds a capability of a Locker or a Lease: first in the value itself, then in the Locker or Lease that its method
+// Unwrap returns, and so on, in the manner of errors.As and http.ResponseController.
 //
 //	if timed, ok := strategies.As[strategies.Timed](lease); ok {
 //
-// The caller then calls the value that As found directly, without the wrappers around it. A wrapper of Leases can
-// therefore nearly always have an Unwrap method. A wrapper of Lockers that changes Acquire must have none, because
-// TryAcquire and AcquireAs would bypass it.
+// A method called on the value that As found bypasses the wrappers around it. This is harmless for most wrappers of
+// Leases, which can therefore have a method Unwrap. A wrapper of Lockers that changes Acquire must not have one,
+// because calls of TryAcquire and AcquireAs would bypass the change.
 func As[T any](of any) (T, bool) {
 	for {
 		if found, ok := of.(T); ok {

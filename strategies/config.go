@@ -9,19 +9,19 @@ import (
 // ConfigOf is the configuration that every strategy's constructor takes in addition to the strategy's options. N is
 // the type of a node of its store: for Redis a goredis.Node, which is a go-redis client with its options.
 type ConfigOf[N any] struct {
-	Nodes  []N           // one for most, N independent ones for a quorum
-	Prefix string        // put before every key it is asked to lock
-	TTL    time.Duration // how long a lease lasts when its holder dies
+	Nodes  []N           // one node for most strategies, several independent nodes for a quorum
+	Prefix string        // prepended to every key
+	TTL    time.Duration // how long a lease lasts unless it is extended or released
 	// Callers is the number of clients that are expected to use the Locker at the same time, a hint for the size of
 	// connection pools; 0 means unknown.
 	Callers int
 	Probe   *Probe // may be nil
 }
 
-// Config is a ConfigOf for any store. The registry passes it on.
+// Config is a ConfigOf for any store. The registry converts it to the ConfigOf of a strategy's store.
 type Config = ConfigOf[any]
 
-// Validate returns all errors, joined, that would keep a strategy that needs this number of nodes from working.
+// Validate returns all errors, joined, in the configuration of a strategy that needs this number of nodes.
 func (c ConfigOf[N]) Validate(nodes int) error {
 	var problems []error
 	if len(c.Nodes) < nodes {
@@ -33,12 +33,12 @@ func (c ConfigOf[N]) Validate(nodes int) error {
 	return errors.Join(problems...)
 }
 
-// Key returns the name of the lock in the store, prefix included.
+// Key returns the name of the lock in the store, including the prefix.
 func (c ConfigOf[N]) Key(key string) string { return c.Prefix + key }
 
 // Untyped returns the same configuration for Variant.Open, which does not know the type of the store.
 func (c ConfigOf[N]) Untyped() Config {
-	to, _ := converted[any](c) // a node of any kind is one
+	to, _ := converted[any](c) // it never fails, because every node is of type any
 	return to
 }
 

@@ -2,8 +2,8 @@ package strategies
 
 import "strings"
 
-// Info describes a strategy as data. Tables print it, the conformance suite tests its claims, and the audit counts
-// only breaches of these claims.
+// Info describes a strategy as data. Tables show it, the conformance suite tests its claims, and a run's audit counts
+// breaches of these claims only.
 type Info struct {
 	Name    string // as on the command line and in every output
 	Summary string // one line that names the idea
@@ -22,43 +22,43 @@ type Info struct {
 	// means that it excludes only clients of one process.
 	MaxInstances int
 
-	// Since is the first version of Redis that has everything the strategy needs; the zero Since means any version.
+	// Since is the oldest version of Redis on which the strategy works; the zero Since means any version.
 	Since Since
 	// NoCluster is the reason why the strategy cannot run on a Redis Cluster; "" if it can.
 	NoCluster string
 
-	// OnlyCounter marks a strategy that is no lock: it increments a counter itself and can do no other work.
+	// OnlyCounter marks a strategy that is not a lock: it increments a counter itself and can do no other work.
 	OnlyCounter bool
 
-	// Caveat describes the situation in which a strategy that is unsafe by design fails; "" for all others.
+	// Caveat describes when a strategy that is unsafe by design fails; it is "" for all other strategies.
 	Caveat string
 	// Assumes is the condition that the claims need in addition to those of similar locks, as text that follows "if"; ""
 	// means no further condition.
 	Assumes string
 	// Keys are patterns for the full names of all keys that the strategy keeps for a lock. In a pattern {key} stands for
-	// the lock's key, which has a hash tag, and * for hexadecimal digits. Clean-up removes only keys that match a
-	// pattern. No pattern means {key} alone.
+	// the lock's key, which has a hash tag, and * for hexadecimal digits. Clean-up removes only keys that match a pattern.
+	// If Keys is nil, Define sets it to {key} alone.
 	Keys []string
-	// Format names the format of the strategy's keys, values and messages if other locks use the same format. Such locks
-	// exclude and wake each other. "" means that no other lock uses it.
+	// Format names the format of the strategy's keys, values and messages if other locks use the same format. Locks with
+	// the same format exclude and wake each other. "" means that no other lock uses this strategy's format.
 	Format string
 	// Persistent are patterns for the keys that the strategy leaves in the store on purpose; {key} stands for the lock's
 	// key. Every other key that remains is a leftover.
 	Persistent []string
-	// Limits are the checks of the conformance suite that the strategy fails by design.
+	// Limits are the checks of the conformance suite that the strategy fails by design, with the reasons.
 	Limits []Limit
-	// Unwritten is true if the store never writes the locks to disk, whatever its settings for persistence.
+	// Unwritten is true if the store never writes the locks to disk, regardless of its persistence settings.
 	Unwritten bool
-	// Session is true if a lease is its holder's session, which the client keeps alive. Such a lease may end earlier or
-	// later than one TTL after the grant. A holder whose session has ended learns it from Release at the latest.
+	// Session is true if a lease is bound to its holder's session, which the client keeps alive. Such a lease may end
+	// earlier or later than one TTL after the grant. If the session has ended, Release returns an error at the latest.
 	Session bool
-	// Rights are the rights that the strategy's Redis user needs; none for a strategy that lives in the process.
+	// Rights are the rights that the strategy's Redis user needs. A strategy that uses no store needs none.
 	Rights Rights
-	// Connections are the connections that an instance opens in addition to its pool. Limits are checked against them
-	// before a run.
+	// Connections are the connections that an instance opens in addition to its pool. Before a run they are checked
+	// against the connection limits of the server and the operating system.
 	Connections Connections
-	// BlackBox marks a strategy that cannot report attempts and wake-ups, such as a
-	// third-party library; those figures then print as unknown.
+	// BlackBox marks a strategy that cannot report attempts and wake-ups, such as a third-party library. Reports show
+	// these figures as unknown.
 	BlackBox bool
 	// Driver is true if the strategy's clients run in a process of another program, which reports their operations.
 	Driver bool
@@ -70,8 +70,8 @@ type Info struct {
 	// Library is the path of the module that implements the lock if it is a third-party library:
 	// github.com/bsm/redislock.
 	Library string
-	// Libraries are the third-party libraries with this lock. They send the same commands, or they share its keys and
-	// messages and wait for them in the same way. Output that names a single library names the first.
+	// Libraries are the third-party libraries that have this lock. They send the same commands, or they use the same keys
+	// and messages and wait in the same way. Output that names a single library names the first.
 	Libraries []Library
 	// Package is the import path of the strategy's Go package. If it is empty, Define fills in the package of the
 	// options.
@@ -81,8 +81,8 @@ type Info struct {
 // Library is a third-party lock library.
 type Library struct {
 	Language string `json:"language"` // Go, Java, Python
-	Package  string `json:"package"`  // by the naming of its language's tools: org.redisson:redisson
-	Call     string `json:"call"`     // the function that makes or takes the lock: getFairLock
+	Package  string `json:"package"`  // its name in its language's package registry: org.redisson:redisson
+	Call     string `json:"call"`     // the function that creates or acquires the lock: getFairLock
 }
 
 // String names the library and its call: org.redisson:redisson getLock (Java).
@@ -91,14 +91,14 @@ func (l Library) String() string { return l.Package + " " + l.Call + " (" + l.La
 // OnRedis reports whether the strategy locks in Redis, neither in another store nor in the process.
 func (i Info) OnRedis() bool { return i.Nodes > 0 && i.Store == "" }
 
-// Since is the oldest version of Redis that a lock can use, with the feature that older versions lack.
+// Since is the oldest version of Redis on which a lock works, and the feature that older versions lack.
 type Since struct {
 	Redis string // 7.0
 	For   string // sharded channels
-	// Valkey is the first version of Valkey with the feature, in Valkey's numbering: 9.0. "" means that the version of
-	// Redis with which a Valkey is compatible decides.
+	// Valkey is the first version of Valkey with the feature, in Valkey's numbering: 9.0. "" means that a Valkey server
+	// works if the version of Redis with which it is compatible is at least the field Redis.
 	Valkey string
-	// Instead is the option with which the lock runs on an older server: release=script; "" if there is none.
+	// Instead is the option with which the lock also works on an older server: release=script; "" if there is none.
 	Instead string
 }
 
@@ -115,7 +115,7 @@ func (s Since) String() string {
 // Limit is a check of the conformance suite, package locktest, that a strategy fails by design.
 type Limit struct {
 	Check   string // its name
-	Because string // the reason, as text that follows "since"
+	Because string // the reason, as text that can follow the word "since"
 }
 
 // ByRedisClock is the limit of a lock whose leases end by the clock of Redis.
@@ -125,23 +125,23 @@ func ByRedisClock() Limit {
 
 // Connections is the number of connections that an instance opens in addition to its command pool.
 type Connections struct {
-	PerInstance int // for example one subscription connection
-	PerWaiter   int // for example one blocking connection for each waiting client
+	PerInstance int // once for the instance, such as for a subscription
+	PerWaiter   int // for each waiting client, such as for a blocking command
 }
 
-// Claims are the guarantees a strategy gives. locktest tests each; every run
-// audits exclusion and fencing.
+// Claims are the guarantees that a strategy gives. Package locktest tests each claim; every run audits exclusion and
+// fencing.
 type Claims struct {
-	Exclusion bool // never more holders than Capacity while leases are valid
-	Recovery  bool // a dead holder's lock frees by itself after the TTL
-	FIFO      bool // leases are granted in the order in which they were asked for
-	// Bounded is a bound on overtaking that holds while no lease runs out and no connection breaks. Between the moment
-	// when Redis registers a waiter and the moment when the waiter gets the lock, every client that asks later gets the
-	// lock at most once, plus once for each client of the waiter's instance that waited before it. FIFO implies Bounded.
+	Exclusion bool // a lock never has more than Capacity holders with valid leases
+	Recovery  bool // after a holder dies, its lock becomes free when the TTL expires
+	FIFO      bool // leases are granted in the order of the requests
+	// Bounded is a bound on overtaking that holds while no lease expires and no connection breaks. From the moment when
+	// Redis registers a waiter until the waiter gets the lock, every client with a later request gets the lock at most
+	// once, plus once for each client of the waiter's instance that waited before the waiter. FIFO implies Bounded.
 	Bounded   bool
 	Fencing   bool // tokens strictly increase
-	Reentrant bool // the owner may acquire again
-	Watchdog  bool // a living holder's lease is renewed until it is released
+	Reentrant bool // the owner may acquire the lock again while holding it
+	Watchdog  bool // a live holder's lease is renewed until it is released
 }
 
 // List returns the names of the claimed guarantees in a fixed order.

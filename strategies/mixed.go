@@ -6,9 +6,9 @@ import (
 	"slices"
 )
 
-// Mix returns a mixed strategy: half of the clients and instances use a, the others use b, and all contend for the
-// same keys. The mixed strategy claims the guarantees that both parts claim. If the two do not share a lock, the
-// error gives the reason.
+// Mix returns a mixed strategy: half of the clients and instances use a, the others use b, and all contend for the same
+// keys. The mixed strategy claims the guarantees that both parts claim. Mix returns an error if a and b cannot exclude
+// each other.
 func Mix(a, b Variant) (Variant, error) {
 	x, y := a.Info(), b.Info()
 	info := Info{
@@ -17,7 +17,7 @@ func Mix(a, b Variant) (Variant, error) {
 		Claims:  x.Claims.and(y.Claims),
 
 		Capacity: x.Capacity, Store: x.Store, Nodes: max(x.Nodes, y.Nodes), Format: x.format(),
-		Since:     cmp.Or(x.Since, y.Since), // locks of one format need the same
+		Since:     cmp.Or(x.Since, y.Since), // locks with the same format need the same version
 		NoCluster: cmp.Or(x.NoCluster, y.NoCluster), OnlyCounter: x.OnlyCounter || y.OnlyCounter,
 		Caveat: joined("; ", x.Caveat, y.Caveat), Assumes: joined(", and ", x.Assumes, y.Assumes),
 		Keys: union(x.Keys, y.Keys), Persistent: union(x.Persistent, y.Persistent),
@@ -69,10 +69,10 @@ func connects(a, b Info) []string {
 	return slices.DeleteFunc(slices.Clone(a.Connects), func(way string) bool { return !slices.Contains(b.Connects, way) })
 }
 
-// format names the format of the lock's keys and messages.
+// format returns the name of the format of the lock's keys and messages: Format or, by default, the strategy's name.
 func (i Info) format() string { return cmp.Or(i.Format, i.Name) }
 
-// and returns the guarantees that both claim.
+// and returns the guarantees that both c and d claim.
 func (c Claims) and(d Claims) Claims {
 	return Claims{
 		c.Exclusion && d.Exclusion, c.Recovery && d.Recovery, c.FIFO && d.FIFO, c.Bounded && d.Bounded,
@@ -80,14 +80,14 @@ func (c Claims) and(d Claims) Claims {
 	}
 }
 
-// union returns the elements of both lists, each once.
+// union returns the elements of both lists, sorted and without duplicates.
 func union(a, b []string) []string {
 	all := slices.Concat(a, b)
 	slices.Sort(all)
 	return slices.Compact(all)
 }
 
-// joined joins two texts; it returns the other if one is empty, and one of them if they are equal.
+// joined joins two texts. If one is empty it returns the other; if both are equal it returns only one.
 func joined(between, a, b string) string {
 	if a == "" || b == "" || a == b {
 		return cmp.Or(a, b)
@@ -95,8 +95,8 @@ func joined(between, a, b string) string {
 	return a + between + b
 }
 
-// Part returns the variant that an application instance uses: v itself or, if v is a mixed strategy, one of its parts
-// in turn.
+// Part returns the variant that an application instance uses: v itself or, if v is a mixed strategy, one of its parts,
+// alternating by the instance's number.
 func (v Variant) Part(instance int) Variant {
 	if len(v.Parts) == 0 {
 		return v
@@ -104,8 +104,8 @@ func (v Variant) Part(instance int) Variant {
 	return v.Parts[instance%len(v.Parts)]
 }
 
-// Instances returns the number of application instances, of n, that the variant uses: at most Info.MaxInstances, and
-// the same number for each part of a mixed strategy.
+// Instances returns how many of n application instances the variant uses: at most Info.MaxInstances, and the same
+// number for each part of a mixed strategy.
 func (v Variant) Instances(n int) int {
 	if parts := len(v.Parts); parts > 0 {
 		n = max(n/parts, 1) * parts

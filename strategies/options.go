@@ -18,8 +18,8 @@ type Option struct {
 	Help    string
 }
 
-// optionsOf returns the options in a struct as flags, in the order of its fields: those with the tags opt and help.
-// It panics if the argument is not a pointer to a struct and if a field has a type that no flag can set.
+// optionsOf returns the fields of a struct that have the tags opt and help as flags, in the order of the fields. It
+// panics if the argument is not a pointer to a struct, or if such a field has a type that no flag can set.
 func optionsOf(options reflect.Value) []*flag.Flag {
 	set := flag.NewFlagSet("", flag.ContinueOnError)
 	var all []*flag.Flag
@@ -37,7 +37,7 @@ func optionsOf(options reflect.Value) []*flag.Flag {
 			set.Float64Var(to, name, *to, help)
 		case *bool:
 			set.BoolVar(to, name, *to, help)
-		default: // Convert panics if the type is not a string
+		default: // Convert panics unless the field's type is a string type
 			text := value.Convert(reflect.TypeFor[*string]()).Interface().(*string)
 			set.StringVar(text, name, *text, help)
 		}
@@ -62,8 +62,8 @@ func (s Strategy) Options() []Option {
 	return options
 }
 
-// decode returns a copy of the defaults with the settings applied, and the settings in canonical form. Its error
-// joins all errors.
+// decode returns a copy of the defaults with the settings applied, and the settings in canonical form. It reports all
+// bad settings, joined in one error.
 func (s Strategy) decode(settings map[string]string) (any, map[string]string, error) {
 	target := copied(s.defaults)
 	options := optionsOf(target)
@@ -77,7 +77,7 @@ func (s Strategy) decode(settings map[string]string) (any, map[string]string, er
 		}
 		value := options[i].Value
 		if err := value.Set(settings[name]); err != nil {
-			_ = value.Set(options[i].DefValue) // the default, which Validate accepts
+			_ = value.Set(options[i].DefValue) // back to the default, so that Validate reports no second error
 			problems = append(problems, fmt.Errorf("option %s: %q is not %s", name, settings[name], expected(value)))
 			continue
 		}
@@ -103,7 +103,7 @@ func expected(option flag.Value) string {
 	return "true or false"
 }
 
-// unknown returns the error for an option that does not exist; it lists the options that do.
+// unknown returns the error for an option that does not exist. The error lists the options that exist.
 func unknown(name string, options []*flag.Flag) error {
 	if len(options) == 0 {
 		return fmt.Errorf("no option %q: the strategy has no options, so leave it out", name)

@@ -22,8 +22,8 @@ func (p *Probe) Attempt() {
 	}
 }
 
-// Wake counts one wake-up of a parked waiter, whether a message, a reply or a timer woke it. useful is whether the
-// attempt that followed got the lock.
+// Wake counts one wake-up of a parked waiter, by a message, a reply or a timer. useful is true if the attempt that
+// followed got the lock.
 func (p *Probe) Wake(useful bool) {
 	switch {
 	case p == nil:

@@ -10,11 +10,10 @@ import (
 	"sync"
 )
 
-// Strategy describes a lock: its Info at default options, its options and how to open a
-// Locker. Define makes one.
+// Strategy describes a lock: its Info under default options, its options and how to open a Locker. Define returns one.
 type Strategy struct {
 	Info     Info
-	defaults any                               // a struct of its options
+	defaults any                               // a struct with the default values of its options
 	refine   func(info Info, options any) Info // describes the strategy under these options
 	open     func(c Config, options any) (Locker, error)
 }
@@ -27,11 +26,11 @@ var registry struct {
 
 // Define describes a lock without registering its name. defaults are its typed options with their default values
 // (struct{}{} for none): exported fields with the tags `opt:"name"` and `help:"what it does"`. Their types are
-// durations, strings, integers, floats or bools. Define panics on a name that is malformed and on options that cannot
-// be set. open takes the Config of its store, such as goredis.Config.
+// time.Duration, string types, int, float64 or bool. Define panics if the name is malformed or an option has another
+// type. open takes the Config of the strategy's store, such as goredis.Config.
 func Define[O, N any, L Locker](info Info, defaults O, open func(ConfigOf[N], O) (L, error)) Strategy {
 	checkName(info.Name)
-	_ = optionsOf(copied(defaults)) // it panics
+	_ = optionsOf(copied(defaults)) // panics on an option of another type
 	info.Package = cmp.Or(info.Package, reflect.TypeFor[O]().PkgPath())
 	if info.Keys == nil {
 		info.Keys = []string{"{key}"}
@@ -56,13 +55,13 @@ func Define[O, N any, L Locker](info Info, defaults O, open func(ConfigOf[N], O)
 }
 
 // Register defines a lock and registers it under info.Name; it combines Define and RegisterStrategy. It is meant for
-// init functions and main, and panics when one of these two does.
+// init functions and main, and panics when Define or RegisterStrategy does.
 func Register[O, N any, L Locker](info Info, defaults O, open func(ConfigOf[N], O) (L, error)) {
 	RegisterStrategy(Define(info, defaults, open))
 }
 
-// RegisterStrategy registers strategies under their names. It panics on a name that is taken or malformed, as
-// database/sql does.
+// RegisterStrategy registers strategies under their names. Like sql.Register it panics if a name is taken; it also
+// panics if a name is malformed.
 func RegisterStrategy(all ...Strategy) {
 	for _, s := range all {
 		register(&registry.strategies, s.Info.Name, s)
@@ -85,15 +84,15 @@ func register[T any](in *map[string]T, name string, what T) {
 	(*in)[name] = what
 }
 
-// checkName panics on a name that ParseVariants could not read from a list.
+// checkName panics if the name is empty or has a character that ParseVariants treats as a separator.
 func checkName(name string) {
 	if name == "" || strings.ContainsAny(name, ",=: ") {
 		panic(fmt.Sprintf("strategies: malformed name %q", name))
 	}
 }
 
-// Unlisted makes a variant of a strategy that is not registered: it runs, but Lookup does not find it. It has no
-// options. Like Define, Unlisted panics on a malformed name.
+// Unlisted returns a variant of a strategy without options that is not registered: it can run, but Lookup does not find
+// it. Like Define, Unlisted panics if the name is malformed.
 func Unlisted[N any, L Locker](info Info, open func(ConfigOf[N]) (L, error)) Variant {
 	none := struct{}{}
 	s := Define(info, none, func(c ConfigOf[N], _ struct{}) (L, error) { return open(c) })
@@ -117,14 +116,14 @@ func ordered[T any](in *map[string]T) []T {
 // UnknownError is the error for a name that no registered strategy has.
 type UnknownError struct {
 	Name  string   // the name that was looked up
-	Known []string // all names that Lookup finds, those with wrappers included
+	Known []string // all names that Lookup finds, including those with wrappers
 }
 
-// Error gives the unknown name only, because Known is long: a command should suggest the nearest names.
+// Error gives only the unknown name, because Known is long. A command should suggest the nearest names in Known.
 func (e *UnknownError) Error() string { return fmt.Sprintf("unknown strategy %q", e.Name) }
 
-// Lookup finds a strategy by name, also one in a wrapper. The error is an *UnknownError or the reason why the wrapper
-// does not fit.
+// Lookup finds a strategy by its name, or by WRAPPER:NAME. The error is an *UnknownError, or the error of the wrapper's
+// Refine.
 func Lookup(name string) (Strategy, error) {
 	registry.RLock()
 	defer registry.RUnlock()

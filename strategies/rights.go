@@ -5,29 +5,29 @@ import (
 	"strings"
 )
 
-// Rights are the rights that a strategy's user needs on a server, in the terms of Redis's ACL, in addition to those
-// that every connection needs (Connecting).
+// Rights are the rights that a strategy's Redis user needs, in the syntax of Redis ACLs, in addition to those that
+// every connection needs (Connecting).
 //
-// In patterns {key} stands for the lock's key, prefix included. Every pattern contains it, except for names that
-// Redis itself defines, so that a user gets rights to locks only.
+// In patterns {key} stands for the lock's key, including the prefix. Every pattern contains {key}, so that the user
+// gets rights to locks only. Only the patterns of names that Redis itself defines do not contain it.
 type Rights struct {
 	Keys     []string
 	Channels []string
-	Commands []string // in lower case, including those that scripts call; a subcommand as "client|id"
-	Cluster  []string // commands that it also needs on a cluster
+	Commands []string // in lower case, including those that scripts call; subcommands have the form "client|id"
+	Cluster  []string // additional commands that the strategy needs on a cluster
 	Newer    []string // commands that the strategy uses if the server has them and the user may run them
 }
 
-// Declared reports whether there are any rights. A strategy on Redis without rights has not declared its needs.
+// Declared reports whether any rights are listed. A strategy on Redis that lists none has not declared its needs.
 func (r Rights) Declared() bool { return len(r.Keys)+len(r.Channels)+len(r.Commands) > 0 }
 
 // Connecting returns the commands that every connection sends first. HELLO and AUTH need no right.
 func Connecting() []string { return []string{"client|setname", "ping"} }
 
-// Selecting is the command that connections to a database other than 0 send in addition.
+// Selecting is the additional command that connections to a database other than 0 send.
 const Selecting = "select"
 
-// ConnectingCluster returns the commands that a cluster's client needs in addition, to find the node of a key.
+// ConnectingCluster returns the additional commands that a cluster client needs to find the node of a key.
 func ConnectingCluster() []string { return []string{"cluster|slots", "command"} }
 
 // Rules returns the rights as separate rules of ACL SETUSER, for locks whose keys begin with the prefix.
@@ -45,11 +45,10 @@ func (r Rights) Rules(prefix string) []string {
 	return rules
 }
 
-// matching returns the pattern that matches all keys with a prefix.
+// matching returns the pattern with {key} replaced by a pattern that matches all keys with the prefix.
 func matching(pattern, prefix string) string { return strings.ReplaceAll(pattern, "{key}", prefix+"*") }
 
-// SetUser returns the command that makes a user with these rights and those that every connection needs, and no
-// others.
+// SetUser returns the command that creates a user with exactly these rights and those that every connection needs.
 func (r Rights) SetUser(user, prefix string) string {
 	rules := r.Rules(prefix)
 	for _, command := range Connecting() {

@@ -1,8 +1,8 @@
 // Package strategies defines what all locks have in common: a Locker grants Leases, an Info describes the lock's
 // guarantees, and a registry finds the lock by name.
 //
-// The package contains no measuring. Each strategy below it is an independent lock library: open it with a Config and
-// use it in a service. No strategy registers itself; package all registers them for lockbench.
+// The package measures nothing. Each strategy below it is an independent lock library that a service can use: open it
+// with a Config. No strategy registers itself; package all registers them for lockbench.
 package strategies
 
 import (
@@ -18,15 +18,15 @@ var (
 	ErrNotHeld = errors.New("lock not held")
 	// ErrHeld is returned by TryAcquire when another client holds the lock.
 	ErrHeld = errors.New("lock held by another")
-	// ErrNoQuorum is returned by Acquire when fewer nodes answer than a majority needs.
+	// ErrNoQuorum is returned by Acquire when fewer nodes than a majority reply.
 	ErrNoQuorum = errors.New("no quorum of nodes")
 	// ErrClosed is returned by Acquire on a Locker that has been closed.
 	ErrClosed = errors.New("locker closed")
 )
 
-// WaitEnded returns the error of an Acquire whose ctx ended while it waited for another holder to release the lock,
-// not for an answer of the store: ctx's error with its cause. It is nil if ctx has not ended. From the cause package
-// lock learns that its Wait ended here.
+// WaitEnded returns the error of an Acquire whose ctx ended while it waited for another holder to release the lock:
+// ctx's error with its cause. An Acquire that was waiting for a reply from the store must not use it. WaitEnded returns
+// nil if ctx has not ended. The cause shows package lock that its Wait ended while the lock was held.
 func WaitEnded(ctx context.Context) error {
 	err := ctx.Err()
 	if cause := context.Cause(ctx); err != nil && !errors.Is(cause, err) {
@@ -35,12 +35,12 @@ func WaitEnded(ctx context.Context) error {
 	return err
 }
 
-// Locker is one application instance's handle on a strategy. It is safe for
-// concurrent use by all clients of that instance.
+// Locker is one application instance's handle to a strategy. It is safe for concurrent use by all clients of that
+// instance.
 type Locker interface {
 	// Acquire blocks until the caller holds the lock on key, ctx ends, or the strategy must give up (ErrNoQuorum,
-	// ErrClosed, a transport error). After an error the caller holds no lock and waits in no queue. An error caused by
-	// ctx satisfies errors.Is(err, ctx.Err()), also where a socket's deadline ends the call just before ctx does.
+	// ErrClosed, a transport error). After an error the caller holds no lock and waits in no queue. An error caused by ctx
+	// satisfies errors.Is(err, ctx.Err()), even if a socket's deadline ends the call just before ctx does.
 	Acquire(ctx context.Context, key string) (Lease, error)
 	// Close ends the connections, subscriptions and goroutines that the Locker opened. It does not release leases and
 	// does not close the Nodes' clients, which belong to the caller. It must not be called while an Acquire is running.
@@ -50,18 +50,18 @@ type Locker interface {
 // Lease is a lock that the caller holds. A Lease belongs to one holder; its methods are not meant to be called
 // concurrently.
 type Lease interface {
-	// Release releases the lock. ErrNotHeld means that the lease was lost before; the call does not affect the next
-	// holder. Pass a context that has not ended, otherwise the lock may stay until its TTL has passed. Locks on Redis
+	// Release releases the lock. ErrNotHeld means that the lease was already lost; the call does not affect the next
+	// holder. Pass a context that has not ended, otherwise the lock may stay taken until its TTL expires. Locks on Redis
 	// repeat a failed release in the background; a later Release may then return ErrNotHeld.
 	Release(ctx context.Context) error
 }
 
-// The following interfaces are optional capabilities of Lockers and Leases. As finds them, also inside wrappers.
+// The following interfaces are optional capabilities of Lockers and Leases. As finds them, even inside wrappers.
 type (
 	// Extender is a Lease whose TTL can be renewed.
 	Extender interface {
-		// Extend makes the lease valid for ttl from now on, or returns ErrNotHeld. ValidUntil of a Timed lease may differ:
-		// it is earlier if a shorter extension may still reach the store, and later if the lock never shortens a lease.
+		// Extend makes the lease valid for ttl from now on, or returns ErrNotHeld. The new end of a Timed lease may be
+		// earlier, if a shorter extension may still reach the store, or later, if the lock never shortens a lease.
 		Extend(ctx context.Context, ttl time.Duration) error
 	}
 	// Fenced is a Lease with a fencing token that is larger than the token of every earlier lease on the same key, so
@@ -69,8 +69,8 @@ type (
 	Fenced interface {
 		FencingToken() int64
 	}
-	// Timed is a Lease that knows the instant until which its holder may rely on it, computed from a time that was taken
-	// before the request for the lock was sent.
+	// Timed is a Lease that knows the instant until which its holder may rely on it. That instant is computed from a time
+	// taken before the request for the lock was sent.
 	Timed interface {
 		// ValidUntil may be called concurrently with the lease's other methods.
 		ValidUntil() time.Time
@@ -80,7 +80,8 @@ type (
 		// Lost is closed once the lease is known to be lost.
 		Lost() <-chan struct{}
 	}
-	// Reentrant is a Locker whose owner can acquire a lock again that it holds; the lock is free after as many releases.
+	// Reentrant is a Locker with which an owner can acquire a lock again while holding it. The lock becomes free after the
+	// same number of releases.
 	Reentrant interface {
 		AcquireAs(ctx context.Context, key, owner string) (Lease, error)
 	}
@@ -89,8 +90,8 @@ type (
 	Preparer interface {
 		Prepare(ctx context.Context, keys []string) error
 	}
-	// Incrementer is a Locker that is no lock: it does the work that a lock would protect in one atomic operation and
-	// excludes no client.
+	// Incrementer is a Locker that is not a lock: instead of excluding clients it does the protected work in one atomic
+	// operation.
 	Incrementer interface {
 		// Increment adds one to the counter.
 		Increment(ctx context.Context, counter string) error
@@ -100,8 +101,7 @@ type (
 		// TryAcquire returns ErrHeld at once when another client holds the lock.
 		TryAcquire(ctx context.Context, key string) (Lease, error)
 	}
-	// Termed is a Locker that can grant a lease with another TTL than Config.TTL. It refuses a TTL below one
-	// millisecond.
+	// Termed is a Locker that can grant a lease with a TTL other than Config.TTL. It refuses a TTL below one millisecond.
 	Termed interface {
 		// AcquireFor is Acquire for a lease of ttl.
 		AcquireFor(ctx context.Context, key string, ttl time.Duration) (Lease, error)

@@ -19,12 +19,12 @@ type Variant struct {
 	decoded any
 }
 
-// ParseVariants reads a list such as "spin:backoff=fixed,base=5ms,pubsub": a part without "=" starts a new strategy.
-// A "+" stands between the parts of a mixed strategy, see Mix. It reports all errors at once. "all" stands for every
-// registered strategy that needs no other store than Redis.
+// ParseVariants reads a list such as "spin:backoff=fixed,base=5ms,pubsub". An element without "=", or with a ":",
+// starts a new strategy. A "+" separates the parts of a mixed strategy, see Mix. "all" means every registered strategy
+// that needs no store other than Redis. The error joins all errors in the list.
 func ParseVariants(list string) ([]Variant, error) { return ParseWith(list, NewVariant) }
 
-// ParseWith is ParseVariants, but it finds the strategies with find in place of NewVariant.
+// ParseWith is ParseVariants, but calls find in place of NewVariant to find a strategy.
 func ParseWith(
 	list string, find func(name string, settings map[string]string) (Variant, error),
 ) (variants []Variant, err error) {
@@ -56,7 +56,7 @@ func ParseWith(
 	return variants, errors.Join(problems...)
 }
 
-// onRedis returns the names of all strategies that need no other store.
+// onRedis returns the names of all registered strategies that need no store other than Redis.
 func onRedis() []string {
 	var names []string
 	for _, s := range All() {
@@ -76,7 +76,7 @@ type named struct {
 
 // split cuts a list into its strategies.
 func split(list string) (all []*named, problems []error) {
-	var last *named // the one to which an option belongs
+	var last *named // the strategy to which the next option belongs
 	add := func(text string, second bool) {
 		setting, value, hasValue := strings.Cut(text, "=")
 		name := setting
@@ -114,7 +114,8 @@ func split(list string) (all []*named, problems []error) {
 	return all, problems
 }
 
-// NewVariant returns the registered strategy of that name with its options set. It reports all bad options at once.
+// NewVariant returns the registered strategy of that name with its options set. The error joins the errors of all
+// options.
 func NewVariant(name string, settings map[string]string) (Variant, error) {
 	s, err := Lookup(name)
 	if err != nil {
@@ -123,11 +124,11 @@ func NewVariant(name string, settings map[string]string) (Variant, error) {
 	return s.Variant(settings)
 }
 
-// Variant returns the strategy, registered or not, with its options set. It reports all bad options at once.
+// Variant returns the strategy, registered or not, with its options set. The error joins the errors of all options.
 func (s Strategy) Variant(settings map[string]string) (Variant, error) {
 	decoded, canonical, err := s.decode(settings)
 	if err != nil {
-		var problems []error // each line of an error makes sense without the others
+		var problems []error // one for each line, so that each names the strategy
 		for fault := range strings.SplitSeq(err.Error(), "\n") {
 			problems = append(problems, fmt.Errorf("strategy %s: %s", s.Info.Name, fault))
 		}
@@ -148,8 +149,8 @@ func (v Variant) Name() string {
 	return v.Strategy.Info.Name + ":" + strings.Join(parts, ",")
 }
 
-// Refiner is an options type whose values change the strategy's guarantees, such as the number of permits or whether
-// the watchdog runs.
+// Refiner is implemented by an options type whose values change the strategy's Info, such as the number of permits or
+// the use of a watchdog.
 type Refiner interface {
 	Refine(Info) Info
 }

@@ -7,17 +7,17 @@ import "fmt"
 type Wrapper struct {
 	Name    string // as on the command line, before the colon
 	Summary string // one line that describes the change to NAME
-	Claims  string // a text on which of NAME's guarantees remain
+	Claims  string // a text that lists which of NAME's guarantees remain
 	Doc     string // the full description as in Info.Doc, printed before NAME's
 
-	// Refine returns the Info of the wrapped strategy, or the reason why the wrapper does not fit the strategy. The
-	// caller fills in the name.
+	// Refine returns the Info of the derived strategy, or an error if the wrapper does not fit the given strategy. The
+	// caller of Refine fills in the name.
 	Refine func(Info) (Info, error)
-	// Wrap puts the wrapper around one instance's Locker. Close of the wrapper closes this Locker.
+	// Wrap returns a wrapper of one instance's Locker. Closing the wrapper closes this Locker.
 	Wrap func(Locker) Locker
 }
 
-// RegisterWrapper registers a wrapper under its name. It panics on a name that is taken or malformed.
+// RegisterWrapper registers a wrapper under its name. It panics if the name is taken or malformed.
 func RegisterWrapper(w Wrapper) { register(&registry.wrappers, w.Name, w) }
 
 // Wrappers returns the registered wrappers, ordered by name.
