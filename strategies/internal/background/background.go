@@ -1,17 +1,17 @@
-// Package background runs goroutines of a lock that outlive the call that started them.
+// Package background runs a lock's goroutines that outlive the call that started them.
 package background
 
 import "sync"
 
-// Group starts goroutines until it is closed. A sync.WaitGroup alone does not allow Go during Wait, but a lock's
-// Close may be called at any time. The zero value is ready for use.
+// Group starts goroutines until it is closed. A sync.WaitGroup is not sufficient, because its Go must not be called
+// during Wait, whereas a lock's Close may be called at any time. The zero value is ready for use.
 type Group struct {
 	mu      sync.Mutex
 	closed  bool
 	running sync.WaitGroup
 }
 
-// Go runs f in a goroutine. Once the Group is closed it only returns false.
+// Go runs f in a goroutine and returns true. If the Group is closed, it returns false without running f.
 func (g *Group) Go(f func()) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -1,9 +1,9 @@
 // Package bounded ends a call of go-redis with the caller's context.
 //
-// Without ContextTimeoutEnabled go-redis does not end a command with its context. Even with this option it does not
-// end the greeting of a new connection or the first load of a cluster's slots. A service's client has go-redis's
-// defaults: a command then returns after ReadTimeout, once for each try. A call that ends early leaves its command
-// with go-redis, and Redis may still execute it.
+// Unless the option ContextTimeoutEnabled is set, go-redis does not end a command with its context. Even with this
+// option it ends neither the handshake of a new connection nor the first load of a cluster's slots. A service's client
+// usually has go-redis's defaults, with which each try of a command takes up to ReadTimeout. A call that ends early
+// leaves its command with go-redis, and Redis may still execute it.
 package bounded
 
 import (
@@ -22,19 +22,19 @@ import (
 type Calls struct {
 	mu      sync.Mutex
 	running int
-	idle    chan struct{} // closed when no call runs; nil if no Close waits
+	idle    chan struct{} // closed when no call is running; nil unless a Close is waiting
 }
 
 // Do calls send and returns its error. If send has not returned 50 ms after the end of ctx, Do returns an error and
 // send continues, so send must not write variables that the caller reads. The error is neither a redis.Error nor a
-// network error, because the fate of the command is unknown. If ctx has ended before, Do returns its error without
-// calling send.
+// network error, because it is unknown whether Redis executes the command. If ctx has already ended, Do returns its
+// error without calling send.
 func (c *Calls) Do(ctx context.Context, send func() error) error {
 	_, err := Get(ctx, c, func() (struct{}, error) { return struct{}{}, send() })
 	return err
 }
 
-// Get is Calls.Do for a call with a result. The result is the zero value if there is no answer in time.
+// Get is Calls.Do for a call with a result. If send does not return in time, the result is the zero value.
 func Get[T any](ctx context.Context, c *Calls, send func() (T, error)) (got T, err error) {
 	if ctx.Done() == nil {
 		return send()
@@ -66,12 +66,12 @@ func Get[T any](ctx context.Context, c *Calls, send func() (T, error)) (got T, e
 	}
 }
 
-// grace is how long a call waits for its answer after the end of its context. A working Redis answers within this
-// time, so that nothing must be undone.
+// grace is how long a call waits for its reply after the end of its context. A working Redis usually replies within
+// this time, and then nothing needs to be undone.
 const grace = 50 * time.Millisecond
 
-// Over returns a channel that is closed when the call that ended early with err is over; nil if err does not come
-// from such a call.
+// Over returns a channel that is closed when send returns in the call that ended early with err. It returns nil if err
+// does not come from such a call.
 func Over(err error) <-chan struct{} {
 	if early, ok := errors.AsType[unanswered](err); ok {
 		return early.over
@@ -79,7 +79,7 @@ func Over(err error) <-chan struct{} {
 	return nil
 }
 
-// Go runs a call for which no caller waits.
+// Go runs a call in a goroutine. Close waits for it.
 func (c *Calls) Go(call func()) {
 	c.mu.Lock()
 	c.running++
@@ -99,11 +99,11 @@ func (c *Calls) end() {
 	}
 }
 
-// Patience is how long Close waits.
+// Patience is the longest time that Close waits.
 const Patience = 2 * time.Second
 
-// Close waits until the calls have ended, for at most two seconds. A call that waits for a connection without a
-// ReadTimeout ends when the client is closed. Later calls still work.
+// Close waits until the calls have ended, for at most two seconds. A call on a connection without a ReadTimeout may end
+// only when the client is closed. Later calls still work.
 func (c *Calls) Close() { c.CloseBy(time.Now().Add(Patience)) }
 
 // CloseBy is Close with a deadline.
@@ -126,25 +126,25 @@ func (c *Calls) CloseBy(deadline time.Time) {
 	}
 }
 
-// Unanswered returns the error of a command whose caller stopped waiting for the answer for the given reason.
-// errors.Is finds the reason. errors.As finds no redis.Error and no *net.OpError, with which a context may have
-// ended, because they would suggest the fate of the command. It finds no strategies.ErrHeld either, with which
-// package lock ends a Wait, because without an answer the holder is not known.
+// Unanswered returns the error of a command whose caller stopped waiting for the reply for the given reason. errors.Is
+// finds the reason. errors.As finds no redis.Error and no *net.OpError in it, even if the reason is one: these would
+// imply whether Redis has executed the command, which is unknown. errors.Is does not find strategies.ErrHeld either,
+// the cause with which package lock ends a Wait, because without a reply it is unknown whether the lock is held.
 func Unanswered(reason error) error { return unanswered{because(reason), nil} }
 
 func because(reason error) error {
 	if errors.Is(reason, strategies.ErrHeld) {
 		reason = context.DeadlineExceeded
 	}
-	return fmt.Errorf("no answer from Redis: %w", reason)
+	return fmt.Errorf("no reply from Redis: %w", reason)
 }
 
 type unanswered struct {
 	error
-	over <-chan struct{} // nil if nothing is known of the call
+	over <-chan struct{} // see Over
 }
 
-// MayHaveRun implements the question of package indeterminate: it is always true.
+// MayHaveRun makes indeterminate.MayHaveRun return true for this error.
 func (unanswered) MayHaveRun() bool { return true }
 
 // Is finds the reason, unless target is an error that only Redis can report.

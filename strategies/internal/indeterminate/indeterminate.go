@@ -1,5 +1,5 @@
-// Package indeterminate classifies commands that ended without an answer, which Redis may or may not have executed,
-// and sends the commands of scripts only once.
+// Package indeterminate classifies the errors of commands that got no reply, which Redis may or may not have executed.
+// It also makes go-redis send the commands of scripts only once.
 package indeterminate
 
 import (
@@ -14,16 +14,17 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// patience is the longest time of a clean-up. It is far more than one round trip, because ten thousand waiters may be
-// cancelled at once.
+// patience is the longest duration of a clean-up. It is much longer than a round trip, because ten thousand waiters may
+// be cancelled at once.
 const patience = 5 * time.Second
 
 // MayHaveRun reports whether Redis may have executed a command that returned err, because the command was sent and no
 // reply arrived.
 //
-// Errors of a connection occur after sending, except those of a dial. All other errors occur before: in the pool, the
-// client's Limiter, its credentials or its OnConnect. A plain context error comes from the wait for a connection. (A
-// client with retries may also return it between two tries; the lock then frees by its TTL.)
+// Connection errors occur after the command was sent, except dial errors. All other errors occur before it was sent: in
+// the pool, the client's Limiter, its credentials or its OnConnect. A plain context error comes from the wait for a
+// connection. (A client with retries may also return it between two tries, after the first may have taken the lock; the
+// lock then stays taken until its TTL expires.)
 func MayHaveRun(err error) bool {
 	if err == nil { // checked first, because this path must not allocate
 		return false
@@ -40,7 +41,7 @@ func MayHaveRun(err error) bool {
 		return false
 	case errors.As(err, &network) && network.Op == "dial":
 		return false
-	// This does not use errors.Is, because a network error that wraps one of them occurred after sending.
+	// This does not use errors.Is, because a network error that wraps one of them occurred after the command was sent.
 	case err == context.Canceled || err == context.DeadlineExceeded: //nolint:errorlint // see above
 		return false
 	}
@@ -59,12 +60,12 @@ func (notSent) MayHaveRun() bool { return false }
 // NotSent returns err as the error of a command that was not sent: MayHaveRun is false for it.
 func NotSent(err error) error { return notSent{err} }
 
-// Because returns an error for which errors.Is(err, ctx.Err()) is true if ctx ended the command. Without it a
-// socket's deadline would hide the context's.
+// Because returns err, joined with ctx's error if ctx ended the command. Otherwise the timeout error of a socket, whose
+// deadline comes from ctx, would hide that ctx has ended.
 func Because(ctx context.Context, err error) error {
 	cause := ctx.Err()
 	if deadline, ok := ctx.Deadline(); ok && cause == nil && isTimeout(err) && !time.Now().Before(deadline) {
-		cause = context.DeadlineExceeded // the context's own timer is late
+		cause = context.DeadlineExceeded // the deadline has passed, but the context's timer has not fired yet
 	}
 	if cause == nil || errors.Is(err, cause) {
 		return err
@@ -77,20 +78,20 @@ func isTimeout(err error) bool {
 	return errors.As(err, &timeout) && timeout.Timeout()
 }
 
-// Settle returns a context for the clean-up after a ctx that has ended.
+// Settle returns a context with ctx's values for a clean-up after ctx has ended. It ends after patience.
 func Settle(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), patience)
 }
 
-// Once is a command that a client does not send twice, whatever its MaxRetries and MaxRedirects are, because the
-// answer to the second would hide that the first may still arrive. (A client does send it again if a cluster's node
-// has not executed it because the key has moved.)
+// Once is a command that a client does not send twice, regardless of its MaxRetries and MaxRedirects. The reply to a
+// second try would hide that the first try may still arrive at Redis. (A client does send it again if a cluster's node
+// has refused it because the key has moved.)
 type Once struct{ redis.Cmder }
 
 // NoRetry makes go-redis send the command only once.
 func (Once) NoRetry() bool { return true }
 
-// ScriptsOnce is a client or a pipeline that sends the commands of scripts Once.
+// ScriptsOnce is a client or a pipeline that sends each command of a script as a Once.
 type ScriptsOnce struct{ Scripter }
 
 // Scripter is a redis.UniversalClient or a redis.Pipeliner.
@@ -124,7 +125,7 @@ func Script(ctx context.Context, command, script string, keys []string, args []a
 	}
 	cmd := redis.NewCmd(ctx, append(words, args...)...)
 	if len(keys) > 0 {
-		cmd.SetFirstKeyPos(3) // by the key a cluster finds the node
+		cmd.SetFirstKeyPos(3) // a cluster client finds the node by this key
 	}
 	return cmd
 }

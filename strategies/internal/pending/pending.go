@@ -1,6 +1,6 @@
-// Package pending repeats releases that Redis has refused or not answered. Otherwise the next client would wait for
-// the TTL of a lock that its holder has released. Redis refuses commands for a moment while it is BUSY with a script,
-// LOADING, or short of replicas, and connections break.
+// Package pending repeats releases that Redis has refused or to which it has not replied. Otherwise the next client
+// would wait until the TTL of a lock expires although its holder has released it. Redis refuses commands temporarily
+// while it is BUSY with a script, LOADING, or short of replicas, and connections may break.
 package pending
 
 import (
@@ -19,17 +19,17 @@ const (
 	// shortest and longest are the limits of the pause after a round with a failure; the pause doubles while all
 	// releases fail.
 	shortest, longest = 10 * time.Millisecond, time.Second
-	// patience is the longest time of a round, of GiveBack and of Close.
+	// patience is the longest duration of a round, of GiveBack and of Close.
 	patience = bounded.Patience
-	// grace is how long GiveBack waits for an answer after the end of its context.
+	// grace is how long GiveBack waits for a reply after the end of its context.
 	grace = 100 * time.Millisecond
-	// mostAtOnce is the largest number of releases in a round, because a Redis that does not answer may occupy a
-	// connection for each.
+	// mostAtOnce is the largest number of releases in a round, because each may occupy a connection while Redis does not
+	// reply.
 	mostAtOnce = 8
-	// margin is how long a release is repeated beyond the TTL, for a Redis whose clock is slow.
+	// margin is how long a release is repeated beyond the TTL, in case the clock of Redis is slow.
 	margin = 10 * time.Second
-	// latest is the longest time after its call at which a command may arrive, because the kernel retransmits data on a
-	// connection that go-redis has closed.
+	// latest is the longest time after the end of a call at which its command may still arrive, because the kernel
+	// retransmits data on a connection that go-redis has closed.
 	latest = 2 * time.Minute
 )
 
@@ -38,28 +38,29 @@ type Release struct {
 	// Send sends the release once. It is repeated until it returns nil or strategies.ErrNotHeld, so repetitions must
 	// have the effect of one release. It may still run when it is called again.
 	Send func(ctx context.Context) error
-	// Asked is closed at the end of a call that may have taken the lock without an answer; nil means that there is no
-	// such call. Redis may read the call's command after an answered release, so the release is then repeated for two
+	// Asked is closed at the end of a call that got no reply but may have taken the lock; nil means that there is no such
+	// call. Redis may execute the call's command after it has replied to a release, so the release is repeated for two
 	// minutes.
 	Asked <-chan struct{}
-	// TTL is the longest time for which Redis keeps the lock, from Add or from the end of Asked on. 0 means forever.
+	// TTL is the longest time for which Redis may keep the lock, counted from Add or, if it is later, from the closing of
+	// Asked. 0 means forever.
 	TTL time.Duration
 
 	// Releases.mu guards the following fields.
 	pending bool
-	end     time.Time // when the lock has run out in Redis; zero if not known
+	end     time.Time // when the lock has certainly expired in Redis; zero if not known
 
-	since   time.Time // a moment after Asked was closed
-	answers int       // answers to releases that were sent after since
+	since   time.Time // an instant after Asked was closed
+	answers int       // number of replies to releases that were sent after since
 }
 
-// Releases has the calls of one Locker and its repeated releases. The zero value is ready for use.
+// Releases has the calls of one Locker and the releases that it repeats. The zero value is ready for use.
 type Releases struct {
 	Calls bounded.Calls
 
 	mu      sync.Mutex
 	list    []*Release
-	running bool            // a goroutine repeats them
+	running bool            // a goroutine repeats the releases in list
 	ctx     context.Context // ends when Close gives up; nil before the first release
 	stop    context.CancelFunc
 	closing chan struct{}
@@ -67,11 +68,11 @@ type Releases struct {
 	tasks   background.Group
 }
 
-// over is the channel Asked of a call that is over.
+// over is a closed channel, for the field Asked after a call that has ended.
 var over = func() <-chan struct{} { c := make(chan struct{}); close(c); return c }()
 
-// Asked returns Release.Asked for the error of a call that may have taken the lock: nil if it has not, or if Redis has
-// answered it.
+// Asked returns the field Asked of a Release for a call that ended with err. It is nil if Redis has replied to the call
+// or cannot have received it.
 func Asked(err error) <-chan struct{} {
 	if early := bounded.Over(err); early != nil {
 		return early
@@ -82,7 +83,7 @@ func Asked(err error) <-chan struct{} {
 	return nil
 }
 
-// Release sends p and returns its error, or ctx's error if ctx ends first. After an error other than
+// Release sends p and returns its error, or an error that wraps ctx's if ctx ends first. After an error other than
 // strategies.ErrNotHeld p is repeated in the background.
 func (r *Releases) Release(ctx context.Context, p *Release) error {
 	err := r.Calls.Do(ctx, func() error { return p.Send(ctx) })
@@ -92,8 +93,8 @@ func (r *Releases) Release(ctx context.Context, p *Release) error {
 	return err
 }
 
-// GiveBack is Release for a call that has failed: it waits for the answer also if ctx has ended, but then only for
-// the grace. If Asked is set, p is repeated in any case.
+// GiveBack is Release for an acquire that has failed. If ctx has ended, it still sends p, but waits for the reply for
+// at most grace. If Asked is set, p is repeated in any case.
 func (r *Releases) GiveBack(ctx context.Context, p *Release) {
 	settle, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer cancel()
@@ -110,7 +111,7 @@ func (r *Releases) GiveBack(ctx context.Context, p *Release) {
 	}
 }
 
-// Add repeats p in the background until Redis has answered, the lock has run out in Redis, or Close is called. After
+// Add repeats p in the background until Redis has replied, the lock has expired in Redis, or Close is called. After
 // Close, Add does nothing.
 func (r *Releases) Add(p *Release) {
 	r.mu.Lock()
@@ -160,7 +161,7 @@ func (r *Releases) repeat() {
 			return
 		}
 		switch answered, failed := r.round(); {
-		case failed == 0: // there may be thousands after an outage
+		case failed == 0: // no pause, because thousands of releases may be left after an outage
 			pause = 0
 		case answered > 0:
 			pause = shortest
@@ -177,7 +178,7 @@ func (r *Releases) repeat() {
 	}
 }
 
-// finish sends the remaining releases until none is left or Redis answers none of them.
+// finish sends the remaining releases until none is left or Redis replies to none of them.
 func (r *Releases) finish() {
 	for silent := 0; silent < r.pending() && r.ctx.Err() == nil; {
 		answered, failed := r.round()
@@ -193,8 +194,8 @@ func (r *Releases) pending() int {
 	return len(r.list)
 }
 
-// round sends the first releases of the list and counts those that were answered. The others go to the end of the
-// list, because in a cluster their server may be down while the servers of the next ones answer.
+// round sends the first releases of the list and counts those with and without a reply. Those that must be repeated go
+// to the end of the list, because in a cluster their server may be down while other servers work.
 func (r *Releases) round() (answered, failed int) {
 	r.mu.Lock()
 	due := r.list[:min(len(r.list), mostAtOnce)]
@@ -222,13 +223,13 @@ func (r *Releases) round() (answered, failed int) {
 	return answered, failed
 }
 
-// send sends a release once, and reports whether it is over, and whether Redis has answered it.
+// send sends a release once. It reports whether the release needs no further tries, and whether Redis has replied.
 //
-// A command without an answer may still be in a socket buffer of Redis, which may read a release on another
-// connection before it. An answer to a release that was sent after the end of the call proves that Redis has read
-// everything that it had received by then. The next release comes after the command, so two answers are needed. If
-// the command is still in transit then, a later release undoes it, and the lock stays taken for about as long as the
-// command was late.
+// An acquire without a reply may still be in a socket buffer of Redis, which may read a release on another connection
+// first. A reply to a release that was sent after the end of the acquire's call shows that Redis has since read all its
+// sockets once, so the next release is executed after the acquire. Two replies are therefore needed. If the acquire was
+// still in transit at that time, a later release undoes it, and the lock stays taken for about as long as the acquire
+// was delayed.
 func (r *Releases) send(ctx context.Context, p *Release) (over, answered bool) {
 	asking := false
 	answers := 1

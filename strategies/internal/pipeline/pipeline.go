@@ -1,14 +1,15 @@
 // Package pipeline lets the callers of one Locker share round trips: group commit over the service's own client.
 //
-// A single caller sends its command at once (direct.go). While four exchanges are under way, further callers queue;
-// the next exchange takes up to 64 of them in one Pipeline (plan.go). The callers of an exchange share one TIME and
-// one run of a script. The connections are those of the client's pool, so TLS, credentials, Limiter, hooks, timeouts
-// and failover are the library's.
+// A single caller sends its command at once (direct.go). While four exchanges are under way, further callers queue; the
+// next exchange takes up to 64 of them in one Pipeline (plan.go). The callers of an exchange share one TIME and one run
+// of a script. The connections are those of the client's pool, so go-redis handles TLS, credentials, Limiter, hooks,
+// timeouts and failover.
 //
-// No command is sent twice (NoRetry). A caller returns when its context ends, and after a time in which Redis has
-// answered no caller. A command that was sent before stays with go-redis, and Redis may still execute it.
+// No command is sent twice (NoRetry). A call ends when its context ends, or when Redis has replied to no caller for a
+// given time. A command that was already sent stays with go-redis, and Redis may still execute it.
 //
-// In a cluster each caller sends its own commands, because a hanging node must not delay the callers of other nodes.
+// In a cluster each caller sends its command separately, so that a hanging node does not delay callers that use other
+// nodes.
 package pipeline
 
 import (
@@ -27,12 +28,12 @@ import (
 )
 
 const (
-	// mostExchanges is the largest number of concurrent exchanges, each on a connection of the pool.
+	// mostExchanges is the largest number of concurrent exchanges. Each uses one connection of the pool.
 	mostExchanges = 4
-	// mostCalls is the largest number of callers of an exchange. Thousands in one exchange would take longer than a
+	// mostCalls is the largest number of callers in an exchange. With thousands of callers it could take longer than the
 	// ReadTimeout.
 	mostCalls = 64
-	// watches is how often, within the longest time without an answer, the Conn checks for calls that must end.
+	// watches is how often, within the longest time without a reply, the Conn checks for calls that must end.
 	watches = 20
 )
 
@@ -40,8 +41,8 @@ const (
 type Conn struct {
 	client  redis.UniversalClient
 	cluster *redis.ClusterClient // nil without a cluster
-	most    time.Duration
-	script  string // the SHA-1 of the script that Run runs
+	most    time.Duration        // the longest time without any reply, see Dial
+	script  string               // the SHA-1 of the script that Run runs
 	calls   bounded.Calls
 	work    chan *exchange // received by idle goroutines
 	closed  chan struct{}
@@ -51,36 +52,36 @@ type Conn struct {
 	queue    []*call
 	under    []*exchange // under way
 	batch    int         // the largest number of callers of the next exchange, up to mostCalls
-	progress time.Time   // when Redis last answered
-	answered time.Time   // when the latest answered exchange began
+	progress time.Time   // when Redis last replied
+	answered time.Time   // the latest beginning of an exchange to which Redis has replied
 	watching bool        // a timer calls watch
 	direct   direct
 }
 
-// call is a caller's request and its result: a command, perhaps with a share of a TIME, or a share of a run of the
-// script. The Conn's mutex guards the result.
+// call is a caller's request and its result. The request is a command, optionally with a share of a TIME, or a share of
+// a run of the script. The Conn's mutex guards the result.
 type call struct {
 	command  *redis.Cmd // nil for a run
 	timed    bool
-	key, arg *string // of a run
+	key, arg *string // for a run
 
-	values   context.Context // of the caller, such as its span
+	values   context.Context // for the caller's context values, such as its span
 	began    time.Time
-	exchange *exchange // nil while it is queued
-	over     bool      // it has its reply or error, or its caller has given up
+	exchange *exchange // nil while the call is queued
+	over     bool      // the call has its reply or error, or its caller has given up
 	reply    any       // the reply to the shared TIME or run; it may be an error
 	err      error
-	done     chan struct{} // closed when it is over, unless its caller has given up
+	done     chan struct{} // closed when the call is over, unless its caller has given up
 }
 
-// exchange is a round trip of some calls.
+// exchange is a round trip that several calls share.
 type exchange struct {
 	calls []*call
 	began time.Time
 }
 
-// Dial returns the Conn of a node. It sends no command. The caller must close the Conn. Send ends when Redis has
-// answered no caller for the time most. script is the hash of the script that Run runs.
+// Dial returns a Conn for a node. It sends no command. The caller must close the Conn. Calls end with an error when
+// Redis has replied to no caller for the time most. script is the hash of the script that Run runs.
 func Dial(node goredis.Node, most time.Duration, script string) (*Conn, error) {
 	if _, err := goredis.NodeOf(node.Client); err != nil {
 		return nil, err
@@ -93,8 +94,8 @@ func Dial(node goredis.Node, most time.Duration, script string) (*Conn, error) {
 	return c, nil
 }
 
-// Close waits at most two seconds for commands without an answer. Commands after Close go directly to the client, so
-// that leases can still be released.
+// Close waits for commands without a reply, at most two seconds. Commands still work after Close, so that leases can be
+// released.
 func (c *Conn) Close() error {
 	c.once.Do(func() { close(c.closed) })
 	c.calls.Close()
@@ -105,16 +106,16 @@ func (c *Conn) Close() error {
 // command has neither. If indeterminate.MayHaveRun is true for the error, Redis may have executed the command or may
 // still do so.
 //
-// Redis executes a command that is sent after an answer later than the answered one.
+// If one command is sent after the reply to another has arrived, Redis executes them in this order.
 func (c *Conn) Send(ctx context.Context, command *redis.Cmd) error {
 	_, err := c.do(ctx, &call{command: command})
 	return err
 }
 
 // SendTimed is Send, and returns Redis's time in µs. The callers of an exchange share one TIME: Redis reads its clock
-// after all their commands. The time is 0 if the command has an error. If only the time is missing, SendTimed returns
-// an error although the command was executed. It must not be used in a cluster, where TIME may come from another
-// node.
+// after all their commands. The time is 0 if the command has an error. If only the reply to TIME is missing, SendTimed
+// returns an error although the command was executed. It must not be used in a cluster, where another node may execute
+// TIME.
 func (c *Conn) SendTimed(ctx context.Context, command *redis.Cmd) (now int64, err error) {
 	reply, err := c.do(ctx, &call{command: command, timed: true})
 	if err != nil {
@@ -130,9 +131,9 @@ func (c *Conn) SendTimed(ctx context.Context, command *redis.Cmd) (now int64, er
 	return now, nil
 }
 
-// Run runs the script on a key with an argument, and returns what the script returns for it, or its error. The
-// callers of an exchange share one run: the script gets the keys and arguments of all callers and returns an array.
-// It must not be used in a cluster, where the keys may be in different hash slots.
+// Run runs the script on a key with an argument and returns the script's result for this key, or its error. The callers
+// of an exchange share one run: the script gets the keys and arguments of all callers and returns an array of results.
+// Run must not be used in a cluster, where the keys may be in different hash slots.
 func (c *Conn) Run(ctx context.Context, key, arg *string) (any, error) {
 	reply, err := c.do(ctx, &call{key: key, arg: arg})
 	if refused, is := reply.(error); is && err == nil {
@@ -156,7 +157,7 @@ func (c *Conn) do(ctx context.Context, own *call) (reply any, err error) {
 		e, term := c.next(), c.direct.bounded(ctx, own.began)
 		c.mu.Unlock()
 		c.start(c.send(term, e))
-		if own.err == context.DeadlineExceeded && ctx.Err() == nil { //nolint:errorlint // it got no connection in time
+		if own.err == context.DeadlineExceeded && ctx.Err() == nil { //nolint:errorlint // no connection was free in time
 			return c.do(ctx, &call{command: own.command, timed: own.timed, key: own.key, arg: own.arg})
 		}
 		return own.reply, own.err
@@ -181,13 +182,13 @@ func (c *Conn) do(ctx context.Context, own *call) (reply any, err error) {
 	return own.reply, own.err
 }
 
-// watch ends calls that wait while Redis answers no caller, and exchanges that have lasted too long, because go-redis
-// may wait for an answer forever.
+// watch ends calls that are waiting while Redis replies to no caller, and exchanges that have lasted too long, because
+// go-redis may wait for a reply forever.
 func (c *Conn) watch() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := time.Now()
-	// The connection of an exchange is dead if an exchange that began much later has been answered.
+	// The connection of an exchange is considered dead if Redis has replied to an exchange that began much later.
 	dead := func(e *exchange) bool { return now.Sub(e.began) >= c.most && c.answered.Sub(e.began) >= c.most/2 }
 	stalled := func(one *call) bool {
 		return now.Sub(one.began) >= c.most && now.Sub(c.progress) >= c.most || one.exchange != nil && dead(one.exchange)
@@ -227,7 +228,7 @@ func (c *Conn) route(ctx context.Context, command *redis.Cmd) error {
 	ctx, cancel := context.WithDeadlineCause(ctx, time.Now().Add(c.most), noAnswer(c.most))
 	defer cancel()
 	words := slices.Clone(command.Args())
-	for i, word := range words { // go-redis does not find a key behind a pointer
+	for i, word := range words { // go-redis cannot find the key in a pointer argument
 		if text, is := word.(*string); is {
 			words[i] = *text
 		}
@@ -251,8 +252,9 @@ func answered(err error) bool {
 	return is
 }
 
-// fate is an error of go-redis that keeps the result of indeterminate.MayHaveRun but in which errors.As finds no
-// network error, because a context may have ended with one.
+// fate returns err unless Redis may have executed the command. In that case it returns a bounded.Unanswered error, for
+// which indeterminate.MayHaveRun is true but in which errors.As finds no network error. Otherwise a network error that
+// is the cause of a context could be taken for the command's.
 func fate(err error) error {
 	if err == nil || answered(err) || !indeterminate.MayHaveRun(err) {
 		return err
@@ -264,8 +266,8 @@ func noAnswer(most time.Duration) error {
 	return fmt.Errorf("Redis has not answered for %v", most)
 }
 
-// start makes another goroutine send an exchange, if there is one to send. It prefers an idle goroutine, whose stack
-// has already grown.
+// start makes another goroutine send the exchange, unless it is nil. It prefers an idle goroutine, whose stack has
+// already grown.
 func (c *Conn) start(e *exchange) {
 	if e == nil {
 		return
@@ -277,7 +279,7 @@ func (c *Conn) start(e *exchange) {
 	}
 }
 
-// next returns the next exchange; nil if no calls are queued or it is not allowed.
+// next returns the next exchange. It returns nil if no calls are queued or mostExchanges are under way.
 func (c *Conn) next() *exchange {
 	if len(c.queue) == 0 || len(c.under) == mostExchanges {
 		return nil
@@ -340,7 +342,7 @@ func (c *Conn) send(ctx context.Context, e *exchange) *exchange {
 	for _, one := range e.calls {
 		one.end(one.err)
 	}
-	// A slow Redis gets smaller exchanges, before one takes as long as a ReadTimeout.
+	// While Redis is slow, exchanges get smaller, so that none takes as long as the ReadTimeout.
 	if c.batch = min(2*c.batch, mostCalls); now.Sub(e.began) > c.most/2 {
 		c.batch = max(c.batch/4, 1)
 	}

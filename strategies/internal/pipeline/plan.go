@@ -10,12 +10,12 @@ import (
 
 // plan has the commands of an exchange and the calls that wait for their replies.
 type plan struct {
-	commands []redis.Cmder // as go-redis sends them
+	commands []redis.Cmder // all commands, in the order of sending
 	own      []*call       // calls with their own command
-	runs     []*call       // that share the run of the script
-	run      *redis.Cmd    // nil without runs
-	timed    []*call       // that share TIME
-	time     *redis.Cmd    // nil without timed
+	runs     []*call       // calls that share run
+	run      *redis.Cmd    // the run of the script; nil if no call needs it
+	timed    []*call       // calls that share time
+	time     *redis.Cmd    // the command TIME; nil if no call needs it
 }
 
 func newPlan(script string, calls []*call) *plan {
@@ -54,8 +54,9 @@ func (p *plan) add(command *redis.Cmd) {
 	p.commands = append(p.commands, indeterminate.Once{Cmder: command})
 }
 
-// refused handles the error of a pipeline. go-redis sets it on the commands, except if Redis has refused the greeting
-// of a connection, or a hook has sent nothing. The commands then have neither an error nor a reply.
+// refused handles the error of a pipeline. go-redis usually sets it on the commands. If Redis has refused the handshake
+// of a connection, or a hook has not sent the commands, they have neither an error nor a reply; refused then sets the
+// error.
 func (p *plan) refused(err error) {
 	if err == nil {
 		return
@@ -67,7 +68,7 @@ func (p *plan) refused(err error) {
 	}
 }
 
-// deliver gives each call that is not over its reply or error, and reports whether Redis has answered at all.
+// deliver gives each call that is not over its reply or error, and reports whether Redis has replied to any command.
 func (p *plan) deliver() (progress bool) {
 	settle := func(command *redis.Cmd) error {
 		err := fate(command.Err())
@@ -115,7 +116,7 @@ func (p *plan) deliver() (progress bool) {
 	return progress
 }
 
-// micros reads the answer to TIME: seconds and microseconds, as strings.
+// micros parses the reply to TIME, seconds and microseconds as strings, and returns the time in µs.
 func micros(reply any) (now int64, ok bool) {
 	parts, _ := reply.([]any)
 	if len(parts) != 2 {

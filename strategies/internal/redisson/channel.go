@@ -5,35 +5,35 @@ import (
 	"math"
 )
 
-// everybody is a number of waiters that is never reached.
+// everybody is larger than any number of waiters, to wake all of them.
 const everybody = math.MaxInt
 
-// Flaws are faults of sample code in articles in which waiters share a subscription. They exist only to be measured;
-// the zero value has no fault.
+// Flaws are faults that occur in published sample code in which waiters share a subscription. They exist only for
+// measurements; the zero value has no fault.
 type Flaws struct {
 	Unconfirmed bool // only the first waiter on a channel waits until SUBSCRIBE is confirmed
-	Hoards      bool // the subscription stays, and every message that finds no waiter asleep leaves a wake-up behind
-	Keeps       bool // a waiter that gives up takes its wake-up with it
+	Hoards      bool // the subscription never ends, and a message that finds no parked waiter is kept as a wake-up
+	Keeps       bool // a waiter that gives up does not pass its unused wake-up to the next waiter
 }
 
-// channel is one subscription and the waiters on it. The rules are those of the
-// java.util.concurrent.Semaphore in Redisson: a waiter that parks goes to the end, a message
-// wakes from the front, and a woken waiter whose try fails parks again at the end.
+// channel is one subscription and the waiters on it. The order is that of the java.util.concurrent.Semaphore in
+// Redisson: a waiter that parks goes to the end of the queue, a message wakes the first waiter, and a woken waiter
+// whose try fails parks again at the end.
 //
 // The subscriber's mu guards it.
 type channel struct {
 	name    string
-	members int       // have joined and not left
-	parked  list.List // of *waiter: the members that sleep, longest first
-	// owed is the number of wake-ups that arrived while too few members slept. A member that was awake may have tried
-	// before the message was sent, so the same number of members try again when they park next.
+	members int       // number of waiters that have joined and not left
+	parked  list.List // of *waiter: the members that are parked, longest first
+	// owed is the number of wake-ups that arrived while too few members were parked. A member that was awake may have
+	// tried before the message was sent, so this number of members try again instead of parking.
 	owed int
 
 	subscribed bool          // SUBSCRIBE has been sent in the present session
-	ticks      int           // ticks of the pulse since then, until the outcome is known
-	ready      chan struct{} // closed once the outcome is known
-	known      bool
-	err        error // why there is no subscription; set before ready is closed
+	ticks      int           // ticks of the pulse since then, until Redis has replied to SUBSCRIBE
+	ready      chan struct{} // closed when known becomes true
+	known      bool          // the subscription is confirmed or has failed
+	err        error         // why there is no subscription; set before ready is closed
 }
 
 // wake makes n waiters try again.
@@ -47,9 +47,9 @@ func (c *channel) wake(n int) {
 	c.owed = max(c.owed, min(n, awake))
 }
 
-// park adds w to the sleeping members, unless owed has a wake-up for it.
+// park adds w to the parked members, unless w must try again at once.
 func (c *channel) park(w *waiter) (asleep bool) {
-	if w.early && c.known { // its last try may have been before the subscription
+	if w.early && c.known { // the last try may have been before the subscription, so messages may have been missed
 		w.early = false
 		return false
 	}
@@ -61,7 +61,7 @@ func (c *channel) park(w *waiter) (asleep bool) {
 	return true
 }
 
-// unpark removes w from the sleeping members and reports whether w still slept.
+// unpark removes w from the parked members and reports whether w was parked.
 func (c *channel) unpark(w *waiter) bool {
 	if w.place == nil {
 		return false
@@ -90,7 +90,8 @@ func (c *channel) leave(w *waiter, handOn bool) {
 	}
 }
 
-// settle publishes the outcome of the subscription and wakes waiters that did not wait for it.
+// settle records that the subscription is confirmed, or has failed with err, and wakes waiters that have parked before
+// that.
 func (c *channel) settle(err error, flaws Flaws) {
 	c.err = err
 	c.known = true

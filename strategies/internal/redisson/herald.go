@@ -12,11 +12,11 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/bounded"
 )
 
-// These are the modes in which a release is published on a cluster: Redisson's ShardedSubscriptionMode.
+// These are the ways in which a release is published on a cluster, as in Redisson's ShardedSubscriptionMode.
 const (
-	ShardedAuto = "auto" // by SPUBLISH where the servers know it
+	ShardedAuto = "auto" // by SPUBLISH if the servers support it, otherwise by PUBLISH
 	ShardedOn   = "on"   // by SPUBLISH
-	ShardedOff  = "off"  // by PUBLISH, which every node passes on to all others
+	ShardedOff  = "off"  // by PUBLISH, which every node forwards to all others
 )
 
 // ValidSharded returns an error for an unknown mode.
@@ -60,8 +60,8 @@ func NewHerald(node goredis.Node, mode string) *Herald {
 	return h
 }
 
-// Learn decides once. In a cluster it asks the servers, which may fail; it then ends with ctx. Topic may be
-// called only after a Learn that succeeded.
+// Learn decides once whether channels are sharded. In mode auto on a cluster it sends a command, which may fail and
+// ends with ctx. Topic may be called only after Learn has succeeded.
 func (h *Herald) Learn(ctx context.Context) error {
 	if h.decided.Load() != nil {
 		return nil
@@ -72,21 +72,21 @@ func (h *Herald) Learn(ctx context.Context) error {
 		if _, unknown := errors.AsType[redis.Error](err); unknown {
 			sharded = false
 		} else if err != nil {
-			return fmt.Errorf("ask whether the cluster has sharded channels: %w", err)
+			return fmt.Errorf("find out whether the cluster has sharded channels: %w", err)
 		}
 	}
 	h.decided.Store(&sharded)
 	return nil
 }
 
-// Topic returns the topic on which a release of the key is published. A script may not publish to another hash slot
-// than that of its keys, so the topic is a PUBLISH channel if the channel is in another hash slot.
+// Topic returns the topic on which a release of the key is published. It is sharded only if the channel is in the key's
+// hash slot, because a script must not use SPUBLISH in another slot.
 func (h *Herald) Topic(key, channel string) Topic {
 	return Topic{channel, *h.decided.Load() && tag(key) == tag(channel)}
 }
 
-// Open opens a notifier's connection in advance. It does nothing for sharded channels, whose node is known only with
-// the first waiter.
+// Open opens a notifier's connection in advance. It does nothing for sharded channels, because their node is known only
+// when the first waiter joins.
 func (h *Herald) Open(ctx context.Context, notifier Notifier) error {
 	if err := h.Learn(ctx); err != nil || *h.decided.Load() {
 		return err
@@ -97,5 +97,5 @@ func (h *Herald) Open(ctx context.Context, notifier Notifier) error {
 	return nil
 }
 
-// Close waits at most two seconds for calls whose callers no longer wait for the answer.
+// Close waits for calls that have outlasted their callers, at most two seconds.
 func (h *Herald) Close() { h.calls.Close() }

@@ -14,8 +14,8 @@ import (
 // herd is a Notifier in which every waiter has a separate connection and subscription.
 type herd struct {
 	client  redis.UniversalClient
-	pulse   *pulse // of all connections
-	callers int
+	pulse   *pulse // checks all connections
+	callers int    // the expected number of waiters
 
 	mu   sync.Mutex
 	free []*Subscriber
@@ -39,7 +39,7 @@ func (h *herd) Open(ctx context.Context) error {
 	})
 }
 
-// Join subscribes on a free connection, or a new one.
+// Join subscribes on a free connection, or on a new one.
 func (h *herd) Join(ctx context.Context, topic Topic, limit time.Duration) (Registration, error) {
 	s := h.take()
 	place, err := s.Join(ctx, topic, limit)
@@ -83,7 +83,7 @@ type head struct {
 	own  *Subscriber
 }
 
-// Leave also gives the connection back.
+// Leave also returns the connection to the herd.
 func (w head) Leave(handOn bool) {
 	w.Registration.Leave(handOn)
 	w.herd.put(w.own)

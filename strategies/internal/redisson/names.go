@@ -1,8 +1,8 @@
 // Package redisson has the common parts of the locks and the semaphore of Redisson's family: names of keys and
 // channels, and the wait for the message of a release.
 //
-// The formats are Redisson's, so that a service in Java and one in Go can contend
-// for one lock; the scripts are not.
+// The formats of keys and messages are Redisson's, so that services in Java and in Go can contend for one lock. The
+// scripts are not Redisson's.
 package redisson
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// Rights returns the rights for a lock that parks on a channel and whose scripts use the given commands.
+// Rights returns the rights for a lock whose waiters subscribe to a channel and whose scripts use the given commands.
 func Rights(commands ...string) strategies.Rights {
 	return strategies.Rights{
 		Keys:     []string{"{key}"},
@@ -25,7 +25,7 @@ func Rights(commands ...string) strategies.Rights {
 	}
 }
 
-// Prefixed returns the name prefix:{key}, which is in the key's hash slot. For a key that has a hash tag it returns
+// Prefixed returns the name prefix:{key}, which is in the key's hash slot. For a key that contains a { it returns
 // prefix:key.
 func Prefixed(prefix, key string) string {
 	if strings.Contains(key, "{") {
@@ -34,7 +34,7 @@ func Prefixed(prefix, key string) string {
 	return prefix + ":{" + key + "}"
 }
 
-// Suffixed is Prefixed with the addition at the end: {key}:suffix, or key:suffix.
+// Suffixed is Prefixed for a suffix: it returns {key}:suffix, or key:suffix.
 func Suffixed(key, suffix string) string {
 	if strings.Contains(key, "{") {
 		return key + ":" + suffix

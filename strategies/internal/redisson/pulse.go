@@ -19,19 +19,20 @@ import (
 const (
 	// beat is the interval at which a process with waiters checks its subscriptions.
 	beat = time.Second
-	// lag is the longest delay of an echo for which Redis counted no receiver, because a proxy may count wrongly.
+	// lag is how long to wait for an echo for which Redis reported no receiver. A proxy may report a wrong number.
 	lag = 100 * time.Millisecond
-	// mostSilent is the largest number of consecutive ticks for which a connection may give no answer.
+	// mostSilent is the number of consecutive ticks without an expected reply or echo after which a connection is
+	// replaced.
 	mostSilent = 2
 )
 
-// pulse checks for the Subscribers of a Notifier that their connections live and lead to the server of the lock's
-// commands. Each second, while there are waiters, it publishes an echo with the client of those commands, on a
-// separate channel to which the Subscribers listen. A connection on which the echo does not arrive is silent, or
-// leads to another server, as after a failover.
+// pulse checks that the connections of a Notifier's Subscribers work and go to the server that executes the lock's
+// commands. While there are waiters, once a second, it publishes an echo with the client of those commands, on a
+// separate channel to which the Subscribers subscribe. If the echo does not arrive on a connection, the connection is
+// dead or goes to another server, such as after a failover.
 //
-// A Subscriber of a cluster's node has no echo: it compares the node with the one that has its channels now, and
-// sends a PING. Every Subscriber does the same after Redis has refused the echoes.
+// A Subscriber for sharded channels uses no echo. Instead, the pulse checks that its node still has its channels, and
+// sends a PING on its connection. If Redis refuses the echoes, other Subscribers also send a PING.
 type pulse struct {
 	node    goredis.Node
 	stop    context.CancelFunc
@@ -42,7 +43,7 @@ type pulse struct {
 
 	mu      sync.Mutex
 	started bool
-	busy    chan struct{} // capacity 1; signals that there are members
+	busy    chan struct{} // capacity 1; signals that members is not empty
 	members map[*Subscriber]struct{}
 	channel string // the channel of the echoes; "" before the first member
 }
@@ -55,8 +56,8 @@ func newPulse(node goredis.Node) *pulse {
 	}
 }
 
-// echoOf returns a new channel name that begins like a lock's channel, so that a user with rights to the prefix of
-// that channel may use it.
+// echoOf returns a new channel name that matches the ACL patterns of the lock's channel, so that the user has the right
+// to use it.
 func echoOf(channel string) string {
 	family, lock, _ := strings.Cut(channel, ":")
 	return family + ":echo:" + rand.Text() + ":" + lock
@@ -84,7 +85,7 @@ func (p *pulse) leave(s *Subscriber) {
 	delete(p.members, s)
 }
 
-// close waits at most two seconds, because go-redis may be dialling.
+// close ends the pulse and waits for its goroutines, at most two seconds, because go-redis may be dialling.
 func (p *pulse) close() {
 	p.stop()
 	deadline := time.Now().Add(bounded.Patience)
@@ -145,7 +146,7 @@ func (p *pulse) tick(number int64, members []*Subscriber) {
 	if redis.HasErrorPrefix(err, "NOPERM") {
 		p.mute()
 	}
-	if err != nil { // the error does not concern the subscriptions
+	if err != nil { // the error says nothing about the subscriptions
 		return
 	}
 	for _, s := range listening {
@@ -163,7 +164,8 @@ func (p *pulse) tick(number int64, members []*Subscriber) {
 	}
 }
 
-// publish returns how many connections to the server of the lock's commands have received the echo.
+// publish publishes an echo with the client of the lock's commands, and returns how many connections to its server have
+// received it.
 func (p *pulse) publish(number int64) (receivers int64, err error) {
 	reply := make(chan int64, 1)
 	err = p.calls.Do(p.ctx, func() error {
@@ -183,8 +185,8 @@ func numberOf(payload string) int64 {
 	return n
 }
 
-// tick replaces a connection that has given no answer for too long, and requests the next answer. It reports whether
-// the Subscriber receives the next echo.
+// tick checks the Subscriber's connection. It replaces a connection that has been silent for mostSilent ticks;
+// otherwise it prepares the next echo or sends a PING. It reports whether the Subscriber is subscribed to the echoes.
 func (s *Subscriber) tick(ctx context.Context) (listens bool) {
 	if s.cluster != nil && s.elsewhere(ctx) {
 		s.move(nil)
@@ -240,7 +242,7 @@ func (s *Subscriber) listen(on bool) {
 	}
 }
 
-// expect records that an echo was sent to the Subscriber.
+// expect records that an echo was published, if the Subscriber is subscribed to the echoes.
 func (s *Subscriber) expect(number int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -249,7 +251,7 @@ func (s *Subscriber) expect(number int64) {
 	}
 }
 
-// missed replaces a connection on which an echo did not arrive, if Redis counted no receiver.
+// missed replaces the connection if the echo has not arrived on it. Redis has reported that it had no receiver.
 func (s *Subscriber) missed(number int64) {
 	s.mu.Lock()
 	n := s.now
@@ -260,7 +262,7 @@ func (s *Subscriber) missed(number int64) {
 	}
 }
 
-// elsewhere reports whether, by the slots of the cluster's client, another node now has one of the channels.
+// elsewhere reports whether, according to the cluster client's slots, another node now has one of the channels.
 func (s *Subscriber) elsewhere(ctx context.Context) bool {
 	here := goredis.Node{Client: s.client}.Addr()
 	s.mu.Lock()

@@ -6,8 +6,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Integer returns the integer that a script has answered. The error of a nil answer is redis.Nil. Any other answer is
-// an error too, because it must not count as a number such as "not held".
+// Integer returns the integer in the reply of a script. The error of a nil reply is redis.Nil. Any other reply is an
+// error too, because it must not be taken for a number that means, for example, "not held".
 func Integer(reply *redis.Cmd) (int64, error) {
 	value, err := reply.Result()
 	if err != nil {
@@ -20,7 +20,7 @@ func Integer(reply *redis.Cmd) (int64, error) {
 	return n, nil
 }
 
-// Flag is Integer for a script that answers 1 or 0.
+// Flag is Integer for a script that returns 1 or 0.
 func Flag(reply *redis.Cmd) (bool, error) {
 	n, err := Integer(reply)
 	if err == nil && n != 0 && n != 1 {
@@ -29,12 +29,12 @@ func Flag(reply *redis.Cmd) (bool, error) {
 	return n == 1, err
 }
 
-// Unexpected returns the error of a script with an unexpected answer. Redis may have executed the script.
+// Unexpected returns the error for an unexpected reply of a script. Redis may have executed the script.
 func Unexpected(answer any, expected string) error {
-	return unexpected{fmt.Errorf("the script answered %#v, want %s", answer, expected)}
+	return unexpected{fmt.Errorf("the script returned %#v instead of %s", answer, expected)}
 }
 
 type unexpected struct{ error }
 
-// MayHaveRun implements the question of package indeterminate: it is always true.
+// MayHaveRun makes indeterminate.MayHaveRun return true for this error.
 func (unexpected) MayHaveRun() bool { return true }

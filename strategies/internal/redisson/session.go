@@ -12,7 +12,7 @@ import (
 // session is one connection of a Subscriber; go-redis replaces a connection that breaks within it.
 //
 // It has two goroutines. receive only delivers messages, so that none is ever dropped. send writes SUBSCRIBE and
-// UNSUBSCRIBE in the order in which they were decided, so that waiters write nothing to the network themselves.
+// UNSUBSCRIBE in the order of the decisions, so that waiters do not write to the network themselves.
 type session struct {
 	pubsub *redis.PubSub
 	ctx    context.Context
@@ -21,9 +21,9 @@ type session struct {
 
 	// The Subscriber's mu guards the following fields.
 	started bool
-	calling bool  // send is in a call, which go-redis's timeouts end
+	calling bool  // send is in a call of go-redis
 	pings   bool  // send must write a PING
-	pinged  bool  // a PING without an answer, and nothing else has arrived since
+	pinged  bool  // a PING was sent, and nothing has arrived since
 	looked  int64 // the value of received at the last tick
 
 	received atomic.Int64 // messages of any kind
@@ -72,7 +72,7 @@ func (s *Subscriber) send(n *session) {
 		if err != nil {
 			s.fail(n, err, wanted)
 		}
-		if !receiving && len(wanted) > 0 { // without a channel it would connect to any node
+		if !receiving && len(wanted) > 0 { // in a cluster go-redis chooses the node by the first channel
 			receiving = s.tasks.Go(func() { s.receive(n) })
 		}
 	}
@@ -81,17 +81,17 @@ func (s *Subscriber) send(n *session) {
 // write changes the subscriptions and returns the error of the new ones.
 func (s *Subscriber) write(n *session, wanted, unwanted []string, pings bool) error {
 	if len(unwanted) > 0 {
-		// If it fails the connection is broken, and the next connection does not have these subscriptions.
+		// An error means that the connection is broken; the next connection does not have these subscriptions.
 		_ = s.call(n, n.pubsub.Unsubscribe, n.pubsub.SUnsubscribe, unwanted)
 	}
 	if pings {
-		_ = n.pubsub.Ping(n.ctx) // receive finds out that the connection is broken
+		_ = n.pubsub.Ping(n.ctx) // receive detects a broken connection
 	}
 	if len(wanted) == 0 {
 		return nil
 	}
 	err := s.call(n, n.pubsub.Subscribe, n.pubsub.SSubscribe, wanted)
-	if err != nil { // the connection was broken and has been replaced
+	if err != nil { // the connection was broken; go-redis has replaced it
 		err = s.call(n, n.pubsub.Subscribe, n.pubsub.SSubscribe, wanted)
 	}
 	return err
@@ -133,7 +133,7 @@ func (s *Subscriber) receive(n *session) {
 			return
 		}
 		if err != nil {
-			if failures++; failures > 1 { // it did not reconnect at once
+			if failures++; failures > 1 { // go-redis could not reconnect at once
 				s.outage(n, err, failures == 2)
 				pause.Rest(n.ctx.Done(), failures)
 			}

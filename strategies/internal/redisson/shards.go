@@ -16,8 +16,8 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/bounded"
 )
 
-// shards is the Notifier of a process to a cluster: one Subscriber for PUBLISH, and one for each node
-// whose channels it waits on.
+// shards is the Notifier of a process on a cluster. It has one Subscriber for channels of PUBLISH, and one for each
+// node with sharded channels on which the process waits.
 type shards struct {
 	cluster *redis.ClusterClient
 	pulse   *pulse // checks all connections
@@ -31,7 +31,7 @@ type shards struct {
 	byNode map[string]*Subscriber
 }
 
-// NewNotifier returns the Notifier of a process. For the meaning of wakes see NewSubscriber.
+// NewNotifier returns the Notifier of a process, on a single server or a cluster. For wakes see NewSubscriber.
 func NewNotifier(node goredis.Node, wakes func(payload string) int, flaws Flaws) Notifier {
 	if !node.Clustered() {
 		return NewSubscriber(node, wakes, flaws)
@@ -47,7 +47,7 @@ func NewNotifier(node goredis.Node, wakes func(payload string) int, flaws Flaws)
 // Open opens the connection on which messages of PUBLISH arrive.
 func (l *shards) Open(ctx context.Context) error { return l.plain.Open(ctx) }
 
-// Join waits on the connection to the node that has the topic's slot.
+// Join subscribes on the connection to the node that has the topic's hash slot.
 func (l *shards) Join(ctx context.Context, topic Topic, limit time.Duration) (Registration, error) {
 	if !topic.Sharded {
 		return l.plain.Join(ctx, topic, limit)
@@ -65,7 +65,7 @@ func (l *shards) Join(ctx context.Context, topic Topic, limit time.Duration) (Re
 	return at.Join(ctx, topic, limit)
 }
 
-// at returns the Subscriber at a node, a new one if the last has ended.
+// at returns the Subscriber for a node, or a new one if the last one has ended.
 func (l *shards) at(node redis.UniversalClient) (*Subscriber, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -95,7 +95,8 @@ func (l *shards) Close() error {
 	return closeAll(all, l.pulse.close, l.calls.Close)
 }
 
-// closeAll closes the Subscribers of a Notifier and its other parts concurrently, because each may take two seconds.
+// closeAll closes the Subscribers of a Notifier and calls the other functions, all concurrently, because each may take
+// two seconds.
 func closeAll(all []*Subscriber, rest ...func()) error {
 	errs := make([]error, len(all))
 	var closing sync.WaitGroup

@@ -15,16 +15,16 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/bounded"
 )
 
-// Subscriber is the Notifier of a process: one connection, with one subscription for each channel
+// Subscriber is a Notifier for all waiters of a process. It has one connection, with a subscription to each channel
 // that has waiters.
 //
-// The first use starts a session. A pulse replaces the session when its connection is silent or leads to another
+// The first use starts a session. The pulse replaces the session when its connection is silent or goes to another
 // server than the lock's commands.
 type Subscriber struct {
-	client  redis.UniversalClient // of the connection
-	cluster *redis.ClusterClient  // of sharded channels; nil for others
+	client  redis.UniversalClient // opens the connection
+	cluster *redis.ClusterClient  // for sharded channels; nil for others
 	pulse   *pulse
-	own     bool // the pulse ends with the Subscriber
+	own     bool // only this Subscriber uses the pulse, and closes it
 	wakes   func(payload string) int
 	flaws   Flaws
 	stop    context.CancelCauseFunc
@@ -40,12 +40,12 @@ type Subscriber struct {
 	echo     *channel            // the channel of the pulse's echoes; nil while there are no waiters
 	expects  int64               // the number of the last echo sent to this connection
 	heard    int64               // the number of the last echo that arrived on it
-	silent   int                 // ticks since the connection's last answer
+	silent   int                 // consecutive ticks without an expected reply or echo
 }
 
-// NewSubscriber returns a Subscriber that opens a connection of the node's client when it is first used. wakes
-// returns how many waiters a message wakes; its argument is an empty payload after the connection broke or was
-// replaced, when messages may have been missed.
+// NewSubscriber returns a Subscriber that opens a connection of the node's client when it is first used. wakes returns
+// how many waiters a message with the given payload wakes. It is called with an empty payload after the connection
+// broke or was replaced, because messages may have been missed.
 func NewSubscriber(node goredis.Node, wakes func(payload string) int, flaws Flaws) *Subscriber {
 	s := newSubscriber(node.Client, newPulse(node), wakes, flaws)
 	s.own = true
@@ -70,8 +70,8 @@ func newSubscriber(
 	return s
 }
 
-// newShardSubscriber is newSubscriber for sharded channels of one of a cluster's nodes. It ends
-// when its connection breaks or a channel moves to another node: its waiters then get errMoved.
+// newShardSubscriber is newSubscriber for the sharded channels of one node of a cluster. The Subscriber ends when its
+// connection breaks or a channel moves to another node; its waiters then get errMoved.
 func newShardSubscriber(
 	cluster *redis.ClusterClient, node redis.UniversalClient, pulse *pulse, wakes func(payload string) int, flaws Flaws,
 ) *Subscriber {
@@ -80,16 +80,16 @@ func newShardSubscriber(
 	return s
 }
 
-// One is the function wakes of a lock: each message wakes one waiter.
+// One is the function wakes for a lock: each message wakes one waiter.
 func One(string) int { return 1 }
 
-// Open opens the connection, and ends with ctx.
+// Open opens the connection. It returns early if ctx ends.
 func (s *Subscriber) Open(ctx context.Context) error {
 	return s.calls.Do(ctx, func() error { return s.session().pubsub.Ping(ctx) })
 }
 
-// Close closes the connection. It waits at most two seconds, because go-redis does not close a connection that it is
-// opening and may wait for the greeting of Redis as long as the client's timeouts allow.
+// Close closes the connection. It waits at most two seconds, because go-redis does not close a connection while it is
+// opening it, which may take as long as the client's timeouts.
 func (s *Subscriber) Close() error {
 	s.stop(strategies.ErrClosed)
 	s.pulse.leave(s)
@@ -154,7 +154,7 @@ func (s *Subscriber) Join(ctx context.Context, topic Topic, limit time.Duration)
 	return w, nil
 }
 
-// channel returns a channel, which send subscribes to if it is new. The caller holds mu.
+// channel returns the channel of that name. If it is new, send will subscribe to it. The caller holds mu.
 func (s *Subscriber) channel(name string) *channel {
 	c := s.channels[name]
 	if c == nil {
@@ -182,7 +182,8 @@ func (s *Subscriber) look(name string) {
 	s.now.wakeUp()
 }
 
-// decide returns the channels to subscribe to and those without waiters, for the present session.
+// decide returns, for the present session, the channels to subscribe to, those to unsubscribe from, and whether to send
+// a PING.
 func (s *Subscriber) decide(n *session) (wanted, unwanted []string, pings bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -195,8 +196,8 @@ func (s *Subscriber) decide(n *session) (wanted, unwanted []string, pings bool) 
 		case c == nil:
 			unwanted = append(unwanted, name)
 		case c.members == 0 && c.subscribed && !c.known:
-			// Its confirmation is in transit and must not count for the next subscription to the same channel; confirmed
-			// checks again.
+			// The confirmation is in transit and must not be taken for that of a later subscription to the same channel.
+			// confirmed will check the channel again.
 		case c.members == 0:
 			delete(s.channels, name)
 			if c.subscribed {
@@ -245,15 +246,15 @@ func (s *Subscriber) released(n *session, name, payload string) {
 	case c.known && s.flaws.Hoards && c.parked.Len() == 0:
 		c.owed++
 	case c.known:
-		// A message before the confirmation belongs to an earlier subscription to the channel. It wakes no waiter, because
-		// the waiters that join now will still try.
+		// Messages before the confirmation (c.known is false) belong to an earlier subscription to the channel. They wake no
+		// waiter, because waiters try again after the confirmation.
 		c.wake(s.wakes(payload))
 	}
 }
 
-// refused fails the waiters that wait for a subscription. Redis does not name the channel that it refused, and
-// refuses all channels of one SUBSCRIBE or none. If the channel of the echoes may be the cause, the echoes end and
-// the other channels are subscribed again.
+// refused handles a subscription that Redis has refused: the waiters that wait for a confirmation get the error. Redis
+// does not name the refused channel, and refuses either all channels of one SUBSCRIBE or none. If the channel of the
+// echoes may be the cause, the echoes end and the other channels are subscribed again.
 func (s *Subscriber) refused(n *session, err error) {
 	s.mu.Lock()
 	var unconfirmed []string
@@ -276,8 +277,8 @@ func (s *Subscriber) refused(n *session, err error) {
 	s.fail(n, err, unconfirmed)
 }
 
-// confirmed lets the waiters of a new subscription continue. If an old subscription is on a
-// new connection, messages may have been missed: waiters are woken to look.
+// confirmed handles a confirmed subscription: the waiters for it continue. If the channel was already subscribed on an
+// earlier connection, messages may have been missed, so waiters are woken to try again.
 func (s *Subscriber) confirmed(n *session, name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -309,8 +310,8 @@ func (s *Subscriber) outage(n *session, err error, first bool) {
 	s.fail(n, err, names)
 }
 
-// replace begins a new session, on which it subscribes to all channels again. Waiters are woken when
-// that is confirmed. A Subscriber of a node ends instead.
+// replace begins a new session and subscribes to all channels again. Waiters are woken when this is confirmed. A
+// Subscriber for sharded channels ends instead.
 func (s *Subscriber) replace(old *session) {
 	if s.cluster != nil {
 		s.move(nil)
@@ -323,7 +324,7 @@ func (s *Subscriber) replace(old *session) {
 	}
 	s.now = s.newSession()
 	s.silent = 0
-	s.listen(false) // the next tick listens again, once the new session has brought the confirmation
+	s.listen(false) // the next tick subscribes to the echoes again
 	clear(s.changed)
 	for name, c := range s.channels {
 		if c.members == 0 {
@@ -343,7 +344,7 @@ func (s *Subscriber) replace(old *session) {
 // errMoved is the error of a waiter whose channel may have moved to another node.
 var errMoved = errors.New("the channel's node has ended the subscription")
 
-// move ends a Subscriber of a node, so that its waiters search for the node that has their channel now.
+// move ends a Subscriber for sharded channels, so that its waiters look up the node that has their channel now.
 func (s *Subscriber) move(err error) {
 	s.cluster.ReloadState(s.ctx)
 	if err != nil {
@@ -356,8 +357,8 @@ func (s *Subscriber) move(err error) {
 	s.session().close()
 }
 
-// ended reports whether the node itself has ended a subscription, which is confirmed and which the Subscriber has not
-// given up. A waiter that joins after the Subscriber has given it up begins a new one.
+// ended reports whether message shows that the node has ended a confirmed subscription, such as after the move of a
+// hash slot. It returns false for an UNSUBSCRIBE that the Subscriber itself has sent.
 func (s *Subscriber) ended(message any) bool {
 	m, ok := message.(*redis.Subscription)
 	if !ok || m.Kind != "sunsubscribe" {

@@ -16,21 +16,22 @@ import (
 type Notifier interface {
 	// Open opens connections before the first waiter comes.
 	Open(ctx context.Context) error
-	// Join returns when every later message to the topic reaches a waiter, or when the limit is over; in the second case
-	// Park returns as soon as messages reach the waiter. After errMoved the next Join may succeed.
+	// Join subscribes to the topic and returns when the subscription is confirmed, so that no later message is missed, or
+	// when the limit is over. In the second case Park returns as soon as the subscription is confirmed. After errMoved the
+	// next Join may succeed.
 	Join(ctx context.Context, topic Topic, limit time.Duration) (Registration, error)
-	// Close ends the subscriptions. It must not be called while a waiter waits.
+	// Close ends the subscriptions. It must not be called while a waiter is parked.
 	Close() error
 }
 
 // Registration is one waiter's registration with a Notifier.
 type Registration interface {
-	// Park sleeps until the waiter must try again: it was woken, or the limit is over. It returns an error only when ctx
-	// ends, the Notifier is closed, the subscription was refused after Join had returned, or, as errMoved, the
-	// registration has ended. The caller must then call Leave.
+	// Park sleeps until the waiter must try again, because it was woken or the limit is over. It returns an error only if
+	// ctx ends, the Notifier is closed, the subscription was refused after Join had returned, or the registration has
+	// ended (errMoved). After an error the caller must call Leave.
 	Park(ctx context.Context, limit time.Duration) error
-	// Leave ends the registration. An unused wake-up goes to the next waiter; with handOn a wake-up that was used in
-	// vain does too.
+	// Leave ends the registration. An unused wake-up goes to the next waiter. If handOn is true, the next waiter is woken
+	// in any case.
 	Leave(handOn bool)
 }
 
@@ -39,16 +40,16 @@ type Waiting struct {
 	Notifier Notifier
 	Topic    Topic
 	Probe    *strategies.Probe
-	// Left is the longest sleep of the waiter before its next try, also if the subscription is not confirmed.
+	// Left is the longest sleep of the waiter before its next try, even if the subscription is not confirmed.
 	Left  time.Duration
-	Blind bool // the waiter does not try again after it has subscribed
-	// Brief is true if the next waiter must check its remaining wait after this lease, because there may be no message
-	// about the lease's end.
+	Blind bool // the waiter parks after subscribing, without another try
+	// Brief is true if the waiter's lease may end earlier than other waiters expect. The next waiter is then woken to
+	// compute its sleep again, because no message announces that a lease has expired.
 	Brief bool
 }
 
-// Wait joins the Notifier and tries until try succeeds, fails, or ctx ends. Between tries it parks for the time that
-// try returns.
+// Wait joins the Notifier and calls try until it succeeds or fails, or ctx ends. Between tries it parks for at most the
+// time that try returns.
 func (w Waiting) Wait(ctx context.Context, try func() (taken bool, left time.Duration, err error)) error {
 	left := w.Left
 	place, err := w.join(ctx, left)
@@ -73,17 +74,17 @@ func (w Waiting) Wait(ctx context.Context, try func() (taken bool, left time.Dur
 			w.Probe.Wake(taken)
 		}
 		if taken || err != nil {
-			// A waiter that fails may have used a wake-up that another needs.
+			// A waiter that fails may have used a wake-up that another waiter needs.
 			place.Leave(err != nil || w.Brief)
 			return err
 		}
 	}
 }
 
-// joinings is how often a waiter tries to find the node that has its channel.
+// joinings is the number of times that a waiter tries to find the node that has its channel.
 const joinings = 10
 
-// join joins the Notifier, also if the topic is moving to another node.
+// join joins the Notifier. It tries again while the topic is moving to another node.
 func (w Waiting) join(ctx context.Context, limit time.Duration) (Registration, error) {
 	for failures := 1; ; failures++ {
 		place, err := w.Notifier.Join(ctx, w.Topic, limit)
@@ -104,7 +105,7 @@ type waiter struct {
 	place      *list.Element // its element in the list of parked waiters; nil while awake
 	woken      chan struct{} // capacity 1; a woken waiter is no longer parked
 	timer      *time.Timer
-	early      bool // its last try was before the subscription
+	early      bool // Join has returned before the subscription was confirmed
 }
 
 func (w *waiter) Park(ctx context.Context, limit time.Duration) error {

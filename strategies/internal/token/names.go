@@ -7,22 +7,22 @@ import (
 	"sync/atomic"
 )
 
-// Names makes the tokens of one Locker's holders: a random UUID of the Locker and a number, as in Redisson. Each
-// token is globally unique, so that a script distinguishes a holder from all others.
+// Names makes the tokens of one Locker's holders. As in Redisson, a token is a random UUID of the Locker and a number.
+// Each token is globally unique, so that a script can distinguish a holder from all others.
 type Names struct {
 	instance string
 	last     atomic.Uint64
 }
 
-// NewNames returns the names of a new instance.
+// NewNames returns Names with a new UUID.
 func NewNames() *Names {
 	var id [16]byte
-	_, _ = rand.Read(id[:])                         // it never fails
+	_, _ = rand.Read(id[:])                         // never fails
 	id[6], id[8] = id[6]&0x0f|0x40, id[8]&0x3f|0x80 // RFC 9562: version 4
 	return &Names{instance: fmt.Sprintf("%x-%x-%x-%x-%x:", id[:4], id[4:6], id[6:8], id[8:10], id[10:])}
 }
 
-// Next returns a new name, "<uuid>:<n>". It draws no random numbers, so it costs only one small allocation.
+// Next returns a new token, "<uuid>:<n>". It needs no random numbers and costs only one small allocation.
 func (n *Names) Next() string {
 	name := make([]byte, 0, 64)
 	name = append(name, n.instance...)

@@ -8,11 +8,11 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// ErrNoNative is the error of Native.Delete if the server does not know either command, or the user may not run it.
+// ErrNoNative is the error of Native.Delete if the server has neither command, or the user may not run it.
 var ErrNoNative = errors.New("the server runs neither DELIFEQ (Valkey 9.0) nor DELEX (Redis 8.4) for this user")
 
-// Native deletes a key if it holds a value, by the command that the server has: DELIFEQ on Valkey 9.0, DELEX on Redis
-// 8.4. The first call finds out which, and Native remembers it. The zero value is ready for use.
+// Native deletes a key if it holds a given value, by a single command: DELIFEQ on Valkey 9.0, DELEX on Redis 8.4. The
+// first call finds out which of them the server has, and Native remembers it. The zero value is ready for use.
 type Native struct{ way atomic.Int32 }
 
 // These are the commands of Native, in the order in which they are tried.
@@ -25,11 +25,11 @@ const (
 // Known reports whether a call has found out which command the server has, or that it has none.
 func (n *Native) Known() bool { return n.way.Load() != 0 }
 
-// forget makes the next call find out again, for a caller without another way to release.
+// forget makes the next call try both commands again, for a caller that has no other way to release.
 func (n *Native) forget() { n.way.Store(0) }
 
 // Delete deletes the key if it holds the value, and reports whether it did. send sends one command and returns its
-// reply. key and value are pointers, because go-redis needs no allocation for them.
+// reply. key and value are pointers, which avoids allocations in go-redis.
 func (n *Native) Delete(key, value *string, send func(words ...any) (any, error)) (deleted bool, err error) {
 	known := n.way.Load()
 	var unknown error
@@ -46,7 +46,7 @@ func (n *Native) Delete(key, value *string, send func(words ...any) (any, error)
 			}
 			return reply == any(int64(1)), err
 		}
-		n.way.CompareAndSwap(way, way+1) // after a failover to an older server
+		n.way.CompareAndSwap(way, way+1) // the known command may fail after a failover to another version
 		unknown = errors.Join(unknown, err)
 	}
 	if known == 0 {

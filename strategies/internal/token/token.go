@@ -1,5 +1,5 @@
-// Package token implements a lock that is one key with its owner's token. Redis compares the token before a release
-// or an extension.
+// Package token implements a lock that is a key holding its owner's token. Redis compares the token before a release or
+// an extension.
 package token
 
 import (
@@ -37,14 +37,14 @@ var (
 // Lease is a key that holds the owner's token.
 type Lease struct {
 	Client      redis.UniversalClient
-	Releases    *pending.Releases // the Locker's, for all calls except Free
+	Releases    *pending.Releases // of the Locker, for all calls except Free
 	Name, Token string
 	Until       validity.Until
-	Native      *Native // releases the lock in place of ReleaseScript; nil means the script
+	Native      *Native // releases the lock; nil means that ReleaseScript does
 
 	once    sync.Once // fills in release
 	release pending.Release
-	longest atomic.Int64 // the longest requested TTL, in ns; 0 means none
+	longest atomic.Int64 // the longest TTL requested so far, in ns; 0 means none
 }
 
 // Load loads the release script.
@@ -52,12 +52,12 @@ func Load(ctx context.Context, client redis.UniversalClient) error {
 	return goredis.Load(ctx, client, ReleaseScript)
 }
 
-// ValidUntil returns the moment before the acquire or the last extension was sent, plus the TTL.
+// ValidUntil returns the instant before the acquire or the last extension was sent, plus its TTL.
 func (l *Lease) ValidUntil() time.Time { return l.Until.Get() }
 
-// Try makes one attempt to get the lock for ttl, by the function set, which reports whether it has set the key. set
-// may outlast Try. After an error the caller does not hold the lock. If set has or may have set the key, the lock is
-// released in the background, and no other attempt may use the token.
+// Try makes one attempt to get the lock for ttl, by calling set, which reports whether it has set the key. set may
+// outlast Try. After an error the caller does not hold the lock. If set has set the key or may have done so, Try also
+// releases the lock, if necessary in the background, and no other attempt may use the token.
 func (l *Lease) Try(ctx context.Context, ttl time.Duration, set func() (bool, error)) (bool, error) {
 	l.Until.Set(time.Now().Add(ttl))
 	l.mayLast(ttl)
@@ -90,7 +90,7 @@ func (l *Lease) Free(ctx context.Context) (bool, error) {
 		deleted, err := l.Native.Delete(&l.Name, &l.Token, func(words ...any) (any, error) {
 			return l.Client.Do(ctx, words...).Result()
 		})
-		if errors.Is(err, ErrNoNative) { // a restored right or a newer primary may end this error
+		if errors.Is(err, ErrNoNative) { // the next call may succeed, after a change of rights or a failover
 			l.Native.forget()
 		}
 		return deleted, err
@@ -99,7 +99,7 @@ func (l *Lease) Free(ctx context.Context) (bool, error) {
 	return n == 1, err
 }
 
-// send is Free with ErrNotHeld if the key does not hold the token.
+// send is Free, but returns ErrNotHeld if the key does not hold the token.
 func (l *Lease) send(ctx context.Context) error {
 	freed, err := l.Free(ctx)
 	if err == nil && !freed {
@@ -108,8 +108,8 @@ func (l *Lease) send(ctx context.Context) error {
 	return err
 }
 
-// Release deletes the key, or returns ErrNotHeld if it does not hold the token. After any other error it is repeated in
-// the background.
+// Release deletes the key, or returns ErrNotHeld if the key does not hold the token. After any other error the release
+// is repeated in the background.
 func (l *Lease) Release(ctx context.Context) error {
 	l.once.Do(func() { l.release.Send, l.release.TTL = l.send, time.Duration(l.longest.Load()) })
 	err := l.Releases.Release(ctx, &l.release)
@@ -127,8 +127,9 @@ func (l *Lease) GiveBack(ctx context.Context, asked <-chan struct{}) {
 	})
 }
 
-// Extend renews the key's TTL if it still holds the token. After an error the lease ends at the latest ttl after the
-// call, and while Redis may still execute the extension, no later call prolongs the lease by more.
+// Extend sets the key's TTL if the key still holds the token. After an error the lease ends at its previous end or ttl
+// after the call, whichever is earlier. As long as Redis may still execute the failed extension, later calls prolong
+// the lease by at most its ttl.
 func (l *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 	ttl = ttl.Truncate(time.Millisecond)
 	answer := l.Until.Extending(time.Now(), ttl)
@@ -146,8 +147,8 @@ func (l *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 	return nil
 }
 
-// Extend sets the TTL of the key to ms milliseconds if the key holds the token, by a script that the client does not
-// send twice. It reports whether it did.
+// Extend sets the TTL of the key to ms milliseconds if the key holds the token, and reports whether it did. The client
+// does not send the script twice.
 func Extend(ctx context.Context, client redis.UniversalClient, name, token string, ms int64) (bool, error) {
 	n, err := ExtendScript.Run(ctx, indeterminate.ScriptsOnce{Scripter: client}, []string{name}, token, ms).Int()
 	return n == 1, err

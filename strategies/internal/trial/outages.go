@@ -22,7 +22,7 @@ const (
 	soon = 10 * time.Second
 )
 
-// outages are the ways to keep Redis from answering for a while.
+// outages are the ways to make Redis refuse commands or stop replying until end is called.
 var outages = map[string]func(t *testing.T, server *redistest.Server) (end func()){
 	"NOREPLICAS": func(t *testing.T, server *redistest.Server) func() {
 		outside := server.Client(t)
@@ -58,9 +58,9 @@ var outages = map[string]func(t *testing.T, server *redistest.Server) (end func(
 	},
 }
 
-// Outages tests each variant while Redis refuses commands or does not answer, with a client of go-redis's defaults,
-// which retries and ignores contexts. Calls must end with their context, and locks that were released, or not
-// acquired, must be free soon after the outage.
+// Outages tests each variant while Redis refuses commands or does not reply, with a client with go-redis's defaults,
+// which retries and ignores contexts. Calls must end with their contexts. Locks that were released, or whose acquire
+// failed, must be free soon after the outage.
 func Outages(t *testing.T, variants ...string) {
 	for _, variant := range variants {
 		for name, begin := range outages {
@@ -112,14 +112,15 @@ func outage(t *testing.T, server *redistest.Server, variant string, begin func()
 		lease, err := next.Ask(ctx, key)
 		cancel()
 		if err != nil {
-			t.Errorf("the lock that was %s is not free: %v", key, err)
+			t.Errorf("after the outage the lock %q is not free: %v", key, err)
 			continue
 		}
 		Release(t, lease)
 	}
 }
 
-// parkOne starts a waiter and returns when it waits. end cancels the waiter's context and waits for its end.
+// parkOne starts a waiter and returns once it is waiting. end waits until its own context ends, cancels the waiter's
+// context and returns the waiter's error.
 func parkOne(t *testing.T, p Process, key string) (end func(context.Context) error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -130,8 +131,8 @@ func parkOne(t *testing.T, p Process, key string) (end func(context.Context) err
 		over <- err
 	}()
 	t.Cleanup(func() { cancel() })
-	poll.Until(t, "the waiter asks", func() bool { return p.Counts().Attempts > before })
-	time.Sleep(limit) // now it waits
+	poll.Until(t, "the waiter sends its first request", func() bool { return p.Counts().Attempts > before })
+	time.Sleep(limit) // gives the waiter time to park
 	return func(ended context.Context) error {
 		<-ended.Done()
 		cancel()
@@ -139,7 +140,7 @@ func parkOne(t *testing.T, p Process, key string) (end func(context.Context) err
 	}
 }
 
-// during makes a call that fails, with a context that ends soon.
+// during makes a call during an outage, with a context that ends soon. The call must return an error in time.
 func during(t *testing.T, what string, call func(context.Context) error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)

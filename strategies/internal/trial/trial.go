@@ -23,18 +23,18 @@ import (
 func Conform(t *testing.T, variants ...string) {
 	for _, name := range extent.Chosen(variants) {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // they wait most of the time
+			t.Parallel() // the checks wait most of the time
 			variant := Variant(t, name)
-			// All checks run one after the other on one fixture, because starting a server for each would cost as much as the
-			// checks.
+			// All checks run one after the other on one fixture, because starting a server for each check would take as long as
+			// the checks.
 			fixture := Fixture(t, variant)
 			locktest.Run(t, func(*testing.T) locktest.Fixture { return fixture }, variant.Info())
 		})
 	}
 }
 
-// Fixture returns a fixture of a variant with separate servers; a quorum has two nodes more than it needs. It omits
-// clusters and clocks, which take seconds, unless the variant is thoroughly tested.
+// Fixture returns a fixture of a variant with separate servers; for a quorum it has two more nodes than the strategy
+// needs. The fixture has clusters and settable clocks, which take seconds, only if thorough returns true.
 func Fixture(t testing.TB, variant strategies.Variant) locktest.Fixture {
 	t.Helper()
 	f := Everything(t, variant)
@@ -45,7 +45,7 @@ func Fixture(t testing.TB, variant strategies.Variant) locktest.Fixture {
 	return f
 }
 
-// Everything is Fixture with clusters and clocks that can be set.
+// Everything is Fixture, always with clusters and settable clocks.
 func Everything(t testing.TB, variant strategies.Variant) locktest.Fixture {
 	t.Helper()
 	nodes := variant.Info().Nodes
@@ -57,8 +57,8 @@ func Everything(t testing.TB, variant strategies.Variant) locktest.Fixture {
 	})
 }
 
-// thorough reports whether a variant is also tested on clusters and with other clocks: three strategies, which wait
-// by polling, by subscriptions and in Redis, and all with LOCKBENCH_CONFORM=all.
+// thorough reports whether a variant is also tested on clusters and with settable clocks. With LOCKBENCH_CONFORM=all
+// these are all variants, otherwise one strategy for each way of waiting: polling, a subscription and a queue in Redis.
 func thorough(v strategies.Variant) bool {
 	switch v.Name() {
 	case "spin", "pubsub", "handoff":
@@ -96,9 +96,9 @@ func Redis() (address string, stop func()) {
 	return own.Addr(), func() { _ = own.Close(context.Background()) }
 }
 
-// Calm runs a play that a stalled machine can spoil. play returns the reason why it is without result, such as a lock
-// that ran out before a client waited for it, or "". Calm runs it at most six times, with its times multiplied by 1,
-// 4 and then 16. A fault that play finds fails the test at once.
+// Calm runs a play that a stalled machine can spoil. play returns "" if it was valid, or the reason why it was not,
+// such as a lock that expired before a client waited for it. Calm runs play at most six times, with its durations
+// multiplied by 1, 4 and then 16, until it is valid. If play finds a fault it must fail the test at once.
 func Calm(t testing.TB, play func(times int) (spoilt string)) {
 	t.Helper()
 	for _, times := range []int{1, 4, 16, 16, 16, 16} {
@@ -108,7 +108,7 @@ func Calm(t testing.TB, play func(times int) (spoilt string)) {
 		}
 		t.Logf("spoilt, with times multiplied by %d: %s", times, spoilt)
 	}
-	t.Error("it was spoilt each time")
+	t.Error("the play was spoilt each time")
 }
 
 // patience is how long a step may take before it counts as failed.
@@ -120,14 +120,13 @@ type Process struct {
 	Config goredis.Config
 }
 
-// Start opens a variant, written as on the command line, ready for use. It is closed when the
-// test ends.
+// Start opens and prepares a variant, written as on the command line. The Process is closed when the test ends.
 func Start(t testing.TB, server *redistest.Server, variant string, ttl time.Duration) Process {
 	t.Helper()
 	return StartOn(t, []goredis.Node{server.Node(t)}, variant, ttl)
 }
 
-// StartOn is Start on other nodes than one server.
+// StartOn is Start on the given nodes.
 func StartOn(t testing.TB, nodes []goredis.Node, variant string, ttl time.Duration) Process {
 	t.Helper()
 	config := configOn(nodes)
@@ -149,7 +148,7 @@ func StartOn(t testing.TB, nodes []goredis.Node, variant string, ttl time.Durati
 	return Process{locker, config}
 }
 
-// Counts returns what its Probe has counted.
+// Counts returns the counts of the process's Probe.
 func (p Process) Counts() strategies.ProbeCounts { return p.Config.Probe.Counts() }
 
 // Acquire acquires the lock and fails the test on an error.
@@ -164,8 +163,8 @@ func (p Process) Acquire(t testing.TB, key string) strategies.Lease {
 	return lease
 }
 
-// Ask acquires, and repeats the acquire if Redis has not answered, as a service does, because on a busy machine an
-// answer can take longer than a lock waits for it.
+// Ask acquires the lock, and repeats the acquire if Redis has not replied, as a service would. On a busy machine a
+// reply can take longer than a lock waits for it.
 func (p Process) Ask(ctx context.Context, key string) (strategies.Lease, error) {
 	for {
 		lease, err := p.Locker.Acquire(ctx, key)
@@ -189,7 +188,7 @@ type Waiters struct {
 	all    sync.WaitGroup
 }
 
-// Park makes n callers of each process wait for "key". It returns when each has had an answer to the two tries that
+// Park makes n callers of each process wait for "key". It returns when each caller has finished the two tries that
 // precede parking.
 func Park(t testing.TB, n int, processes ...Process) *Waiters {
 	t.Helper()

@@ -1,4 +1,4 @@
-// Package validity computes how long a lease is valid, for locks whose server keeps a TTL.
+// Package validity computes how long a lease is valid, for locks whose TTL the server counts.
 package validity
 
 import (
@@ -9,11 +9,10 @@ import (
 	"time"
 )
 
-// ErrLate is the error of a grant whose answer arrived after the lease had run out.
-var ErrLate = errors.New("granted too late: the lease had run out when the answer came")
+// ErrLate is the error of a grant whose reply arrived after the lease had expired.
+var ErrLate = errors.New("granted too late: the lease had expired when the reply arrived")
 
-// UnlessLate returns the error of an attempt for a caller that tries again after ErrLate: nil
-// for ErrLate.
+// UnlessLate returns nil if err is ErrLate, otherwise err. It is for a caller that tries again after ErrLate.
 func UnlessLate(err error) error {
 	if errors.Is(err, ErrLate) {
 		return nil
@@ -29,16 +28,16 @@ func TTL(ttl time.Duration) (time.Duration, error) {
 	return ttl.Truncate(time.Millisecond), nil
 }
 
-// Until is the end of a lease. Its holder moves it while others may read it.
+// Until is the end of a lease's validity. It is safe for concurrent use.
 type Until struct {
 	mu     sync.Mutex
 	end    time.Time
-	unsure time.Duration // the shortest TTL of the unanswered extensions; 0 if there are none
-	sent   []*extension  // extensions that may still be answered
+	unsure time.Duration // the shortest TTL of extensions that got no reply; 0 if there are none
+	sent   []*extension  // extensions that are under way
 }
 
 // extension is a command that sets the lease's TTL.
-type extension struct{ ttl, shortest time.Duration } // shortest: of those that may come after it
+type extension struct{ ttl, shortest time.Duration } // shortest: of it and those that may run after it
 
 // Set moves the end.
 func (u *Until) Set(end time.Time) {
@@ -54,7 +53,7 @@ func (u *Until) Get() time.Time {
 	return u.end
 }
 
-// Raise moves the end if t is later, after a command that never makes the end earlier.
+// Raise moves the end if the given end is later. It is for commands that never shorten a lease.
 func (u *Until) Raise(end time.Time) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -63,12 +62,12 @@ func (u *Until) Raise(end time.Time) {
 	}
 }
 
-// Extending is called before a command that sets the lease's end to ttl from now on, which may be earlier than the
-// present end. The caller reports afterwards whether the server has executed the command, or may still do so because
-// there was no answer.
+// Extending must be called before a command that sets the lease's end to ttl from now on, which may be earlier than the
+// present end. Afterwards the caller must call the returned function: done is true if the server has executed the
+// command, and open is true if the server may still do so because no reply arrived.
 //
-// The server may execute two concurrent commands in either order. So an extension prolongs the lease only by the
-// shortest TTL of the extensions that were under way with it.
+// The server may execute concurrent commands in any order. An extension therefore prolongs the lease only by the
+// shortest TTL of all extensions that were under way at the same time.
 func (u *Until) Extending(sent time.Time, ttl time.Duration) (answer func(done, open bool)) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
