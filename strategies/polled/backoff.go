@@ -13,13 +13,13 @@ const (
 	Exponential = "exponential"  // min(cap, base × 2ⁿ)
 	FullJitter  = "full-jitter"  // random between 0 and min(cap, base × 2ⁿ)
 	AddedJitter = "added-jitter" // min(cap, base × 2ⁿ), plus random between 0 and half of that
-	Redisson    = "redisson"     // base, then min(cap, 2 × the sleep before + 0…n−1 ms)
+	Redisson    = "redisson"     // base, then min(cap, 2 × the previous sleep + a random 0 to n−1 ms)
 )
 
 var backoffs = []string{None, Fixed, Exponential, FullJitter, AddedJitter, Redisson}
 
-// Sleeps returns a function that returns a waiter's next sleep. random returns a number in
-// [0, n), as rand.Int64N does.
+// Sleeps returns a function that returns a waiter's next sleep on each call. random must return a number in [0, n), as
+// rand.Int64N does.
 func (o SpinOptions) Sleeps(random func(n int64) int64) func() time.Duration {
 	var last time.Duration // the previous sleep
 	n := -1

@@ -39,7 +39,7 @@ var (
 	spinDoc string
 )
 
-// Strategies describes the locks, for registration under its name.
+// Strategies describes the locks, for registration under their names.
 func Strategies() []strategies.Strategy {
 	expire := SetNXExpireOptions{Delay: 10 * time.Millisecond, Check: atomically}
 	return []strategies.Strategy{
@@ -70,7 +70,7 @@ func rights(commands ...string) strategies.Rights {
 	return strategies.Rights{Keys: []string{"{key}"}, Commands: commands}
 }
 
-// protocol is the part in which the polled locks differ. Each lock is one key with the owner's token.
+// protocol has the properties in which the polled locks differ. Each lock is one key with the owner's token.
 type protocol struct {
 	name     string
 	options  error       // all errors of the options, joined
@@ -82,7 +82,7 @@ type protocol struct {
 	// try makes one attempt to get the lock. After an error the caller does not hold it; after validity.ErrLate the
 	// caller may try again.
 	try func(ctx context.Context, held *token.Lease, ttl time.Duration) (bool, error)
-	// granted returns the lease in the form that its holder gets.
+	// granted converts held to the lease that Acquire returns.
 	granted func(held *token.Lease) strategies.Lease
 }
 
@@ -95,7 +95,7 @@ type Locker struct {
 	closed   atomic.Bool
 	sleepers pause.Sleepers
 	releases pending.Releases
-	deletes  *token.Native // the command of a protocol that is native
+	deletes  *token.Native // the release command; nil unless the protocol is native
 }
 
 // open returns a Locker on the first node. It sends no command to Redis.
@@ -141,8 +141,8 @@ func (l *Locker) TryAcquire(ctx context.Context, key string) (strategies.Lease, 
 	return l.acquire(ctx, key, l.config.TTL, true)
 }
 
-// Close refuses further calls; leases can still be released. It waits at most two seconds for releases that Redis has
-// not answered.
+// Close makes further acquires fail with ErrClosed; leases can still be released. It waits at most two seconds for
+// releases to which Redis has not replied.
 func (l *Locker) Close() error {
 	l.closed.Store(true)
 	l.sleepers.Close()
@@ -203,7 +203,7 @@ func (l *Locker) wait(ctx context.Context, name string, ttl time.Duration) (stra
 			l.config.Probe.Wake(got && err == nil)
 		}
 		switch late := errors.Is(err, validity.ErrLate); {
-		case late: // the late lock is released, perhaps after the next attempt
+		case late: // the late lock may be released after the next attempt, which therefore needs another token
 			held = l.lease(name)
 		case err != nil:
 			return nil, err

@@ -44,11 +44,11 @@ func openSetNX(config goredis.Config, o SetNXOptions) (*Locker, error) {
 // These are the values of check: how a release of setnx-expire checks the owner of the lock.
 const (
 	atomically = "true"  // by a script that compares and deletes
-	separately = "get"   // by a GET, and then a DEL
+	separately = "get"   // by a GET that precedes the DEL, which is unsafe
 	never      = "false" // not at all
 )
 
-// releases are the functions that release a lock, by the way in which they check its owner.
+// releases maps each value of check to the function that releases a lock in that way.
 var releases = map[string]func(context.Context, *token.Lease) error{
 	atomically: compareAndDel, separately: getThenDel, never: del,
 }
@@ -56,7 +56,7 @@ var releases = map[string]func(context.Context, *token.Lease) error{
 // SetNXExpireOptions are the options of setnx-expire.
 type SetNXExpireOptions struct {
 	Delay time.Duration `opt:"delay" help:"sleep between two tries"`
-	Check string        `opt:"check" help:"delete the lock only if it is still one's own (true), the same by GET and then DEL (get), or whoever holds it (false)"`
+	Check string        `opt:"check" help:"delete the lock only if the caller still holds it, by one script (true) or by GET and then DEL (get), or always (false)"`
 }
 
 // Validate returns all errors, joined.
@@ -96,8 +96,8 @@ func openSetNXExpire(config goredis.Config, o SetNXExpireOptions) (*Locker, erro
 	})
 }
 
-// setNX takes a free key, without a TTL. If the answer is lost, the key is released in the background; if that fails
-// until the Locker is closed, the lock is blocked forever.
+// setNX takes a free key, without a TTL. If the reply is lost, the key is released in the background; if that does not
+// succeed before the Locker is closed, the lock stays taken forever.
 func setNX(ctx context.Context, held *token.Lease, free func(context.Context, *token.Lease) error) (bool, error) {
 	taken, err := bounded.Get(ctx, &held.Releases.Calls, func() (bool, error) {
 		return held.Client.Do(ctx, "SETNX", held.Name, held.Token).Bool() // client.SetNX sends a SET
@@ -117,11 +117,11 @@ func setNX(ctx context.Context, held *token.Lease, free func(context.Context, *t
 func expire(ctx context.Context, held *token.Lease, ttl time.Duration) error {
 	held.Until.Set(time.Now().Add(ttl))
 	limited, err := bounded.Get(ctx, &held.Releases.Calls, func() (bool, error) {
-		return held.Client.PExpire(ctx, held.Name, ttl).Result() // EXPIRE itself knows only seconds
+		return held.Client.PExpire(ctx, held.Name, ttl).Result() // not EXPIRE, which has a resolution of seconds
 	})
 	switch {
 	case err != nil:
-		held.GiveBack(ctx, nil) // if this fails until the Locker is closed, the lock is blocked forever
+		held.GiveBack(ctx, nil) // if this does not succeed before the Locker is closed, the lock stays taken forever
 		return fmt.Errorf("limit %q: %w", held.Name, indeterminate.Because(ctx, err))
 	case !limited:
 		return fmt.Errorf("limit %q: %w: another client has deleted the key", held.Name, strategies.ErrNotHeld)
@@ -132,14 +132,14 @@ func expire(ctx context.Context, held *token.Lease, ttl time.Duration) error {
 // owned is a lease that can only be released.
 type owned struct {
 	held    *token.Lease
-	free    func(context.Context, *token.Lease) error
-	blind   bool // free deletes the lock without checking the owner
+	free    func(context.Context, *token.Lease) error // releases the lock
+	blind   bool                                      // free deletes the lock without checking its owner
 	once    sync.Once
 	release pending.Release
 }
 
-// Release releases the lock by its function free. A release that fails is repeated in the background, unless it could
-// delete the lock of another client.
+// Release releases the lock by the function free. A failed release is repeated in the background, unless a repetition
+// could delete the lock of another client.
 func (o *owned) Release(ctx context.Context) error {
 	send := func(ctx context.Context) error { return o.free(ctx, o.held) }
 	if o.blind {
@@ -149,13 +149,13 @@ func (o *owned) Release(ctx context.Context) error {
 	return o.held.Releases.Release(ctx, &o.release)
 }
 
-// timed is a lease that runs out.
+// timed is a lease that expires.
 type timed struct{ owned }
 
-// ValidUntil returns the moment before the PEXPIRE was sent, plus the TTL.
+// ValidUntil returns the instant before the PEXPIRE was sent, plus the TTL.
 func (t *timed) ValidUntil() time.Time { return t.held.ValidUntil() }
 
-// compareAndDel deletes the lock by a script if it still has the owner's token.
+// compareAndDel deletes the lock by a script if the key still holds the owner's token.
 func compareAndDel(ctx context.Context, held *token.Lease) error {
 	freed, err := held.Free(ctx)
 	switch {

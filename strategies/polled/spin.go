@@ -16,26 +16,26 @@ import (
 	"github.com/lockbench/lockbench/strategies/lock"
 )
 
-// SpinOptions are the options of spin: how waiters poll, and when the lock counts as held.
+// SpinOptions are the options of spin: how waiters poll, how many replicas must have the lock, and how it is released.
 type SpinOptions struct {
 	Backoff string        `opt:"backoff" help:"none, fixed, exponential, full-jitter, added-jitter or redisson"`
 	Base    time.Duration `opt:"base" help:"first sleep; every sleep with backoff=fixed"`
-	Cap     time.Duration `opt:"cap" help:"longest sleep of the backoffs that grow, before what added-jitter adds"`
+	Cap     time.Duration `opt:"cap" help:"longest sleep of a growing backoff; added-jitter may add half of it"`
 
 	// Tries ends an Acquire with ErrHeld.
-	Tries int `opt:"tries" help:"failed attempts after which an acquire ends with an error; 0: as many as it takes"`
+	Tries int `opt:"tries" help:"failed attempts after which an acquire ends with an error; 0: no limit"`
 
-	// With WaitReplicas a WAIT follows the SET in the same round trip, and a lock on too few replicas is released. A
-	// failover may still choose another replica.
-	WaitReplicas int `opt:"wait-replicas" help:"replicas that must have the lock before it counts (WAIT); 0 does not wait"`
+	// WaitReplicas adds a WAIT after the SET, in the same round trip. If too few replicas have the lock in time, the lock
+	// is released. A failover may still promote a replica that does not have the lock.
+	WaitReplicas int `opt:"wait-replicas" help:"replicas that must have the lock before it counts as acquired (WAIT); 0: no WAIT"`
 
-	WaitTimeout time.Duration `opt:"wait-timeout" help:"how long WAIT waits for them before the lock is given back"`
-	WaitAnyway  bool          `opt:"wait-anyway" help:"use the lock also where WAIT has counted too few replicas in time"`
+	WaitTimeout time.Duration `opt:"wait-timeout" help:"how long WAIT waits for the replicas before the lock is released again"`
+	WaitAnyway  bool          `opt:"wait-anyway" help:"keep the lock even if too few replicas have it after wait-timeout"`
 
-	Token string `opt:"token" help:"value of the lock: one of its own for each request (request), or the same for all of an instance (client: as in samples; unsafe, to be measured)"`
+	Token string `opt:"token" help:"value of the lock: a new one for each request (request), or one for all requests of an instance (client: as in published samples; unsafe, only for measurements)"`
 
 	// Release is byScript or byCommand; "" is byScript.
-	Release string `opt:"release" help:"delete the lock by a script that compares (script), or by DELEX of Redis 8.4 or DELIFEQ of Valkey 9.0 (delex), which older servers refuse"`
+	Release string `opt:"release" help:"delete the lock by a script that compares the value (script), or by DELEX of Redis 8.4 or DELIFEQ of Valkey 9.0 (delex), which older servers refuse"`
 }
 
 // These are the values of release: how a release deletes the lock.
@@ -55,7 +55,7 @@ const (
 	perClient  = "client"
 )
 
-// SpinDefaults returns full jitter within Redisson's bounds.
+// SpinDefaults returns the default options: full jitter within the bounds of Redisson's RSpinLock.
 func SpinDefaults() SpinOptions {
 	return SpinOptions{
 		Backoff: FullJitter, Base: time.Millisecond, Cap: 128 * time.Millisecond, WaitTimeout: 100 * time.Millisecond,
@@ -90,12 +90,12 @@ func (o SpinOptions) Validate() error {
 	return errors.Join(problems...)
 }
 
-// Refine adds WAIT to the rights, names the library that polls with a fixed sleep, removes the claim of exclusion for
-// a value that requests share, and sets the server version that a release by a command needs.
+// Refine adapts the Info to the options. It adds WAIT to the rights, names the library that polls with a fixed sleep,
+// removes the claim of exclusion if requests share a value, and sets the server version that release=delex needs.
 func (o SpinOptions) Refine(info strategies.Info) strategies.Info {
 	if o.Token == perClient {
 		info.Claims.Exclusion = false
-		info.Caveat = "sample code of articles: all requests of an instance share one value, so that a late release " +
+		info.Caveat = "as in published sample code, all requests of an instance share one value, so that a late release " +
 			"deletes the lock of another request of the instance"
 	}
 	if o.Release == byCommand {
@@ -115,8 +115,8 @@ func (o SpinOptions) Refine(info strategies.Info) strategies.Info {
 // SpinLocker is a Locker whose leases can be extended and can have different TTLs.
 type SpinLocker struct{ *Locker }
 
-// NewSpin makes a spin lock for a service, on one Redis or Redis Cluster, with SpinDefaults. It sends no command to
-// Redis. Its error joins all errors of the options. The caller closes the client, after the Locker.
+// NewSpin returns a spin lock for a service, on one Redis or Redis Cluster, with SpinDefaults. It sends no command to
+// Redis. Its error joins all errors of the options. The caller must close the client after the Locker.
 func NewSpin(client redis.UniversalClient, options ...lock.Option) (*lock.Locker, error) {
 	return lock.Open([]redis.UniversalClient{client}, OpenSpin, SpinDefaults(), options)
 }
@@ -125,7 +125,7 @@ func NewSpin(client redis.UniversalClient, options ...lock.Option) (*lock.Locker
 func OpenSpin(config goredis.Config, o SpinOptions) (SpinLocker, error) {
 	if o.WaitReplicas > 0 && len(config.Nodes) > 0 && config.Nodes[0].Clustered() {
 		return SpinLocker{}, errors.New(
-			"spin: wait-replicas is not supported in a cluster, where WAIT may go to another node than the lock")
+			"spin: wait-replicas is not supported in a cluster, where WAIT may go to another node than the SET")
 	}
 	l, err := open(config, protocol{
 		name: "spin", options: o.Validate(), backoff: o, tries: o.Tries,
@@ -149,14 +149,13 @@ func (l SpinLocker) TryAcquireFor(ctx context.Context, key string, ttl time.Dura
 	return l.acquire(ctx, key, ttl, true)
 }
 
-// set takes the key if it is free, and reports whether it has taken it, also together with an error. With
-// wait-replicas it keeps the key only if enough replicas have it in time; with wait-anyway it keeps the key in any
-// case.
+// set takes the key if it is free, and reports whether it has taken it, possibly together with an error. With
+// wait-replicas it releases the key again if too few replicas have it in time, unless wait-anyway is set.
 func (o SpinOptions) set(ctx context.Context, held *token.Lease, ttl time.Duration) (bool, error) {
 	if o.WaitReplicas == 0 {
 		return held.Client.SetNX(ctx, held.Name, held.Token, ttl).Result()
 	}
-	// WAIT counts the writes of its own connection, so both use the same one.
+	// WAIT waits for the writes of its own connection, so both commands must use the same connection.
 	var taken *redis.BoolCmd
 	var replicas *redis.Cmd
 	if _, err := held.Client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
@@ -174,7 +173,7 @@ func (o SpinOptions) set(ctx context.Context, held *token.Lease, ttl time.Durati
 		return taken.Val(), nil
 	}
 	if _, err := held.Free(ctx); err != nil {
-		return true, fmt.Errorf("release a lock that too few replicas have: %w", err)
+		return true, fmt.Errorf("release the lock, which too few replicas have: %w", err)
 	}
 	return false, nil
 }
