@@ -8,27 +8,27 @@ import (
 	"time"
 )
 
-// patience is how long a caller that can wait waits for an answer after the node timeout. A Redis that answers at all
-// needs less.
+// patience is how much longer than the node timeout a release or an extension waits for replies. A working Redis
+// replies sooner.
 const patience = time.Second
 
 // grace is the longest time for which a caller waits for the nodes after the end of its context.
 const grace = 200 * time.Millisecond
 
-// errNoAnswer is the error of a node that has not answered in time.
+// errNoAnswer is the error of a node that has not replied in time.
 var errNoAnswer = errors.New("no answer in time")
 
 // answer is the reply of a node to a call.
 type answer struct {
 	node *node
-	yes  bool
-	err  error // the error if there is no usable reply
+	yes  bool  // the node has done what the call requested
+	err  error // why there is no usable reply
 }
 
-// tally counts the answers of some nodes.
+// tally counts the answers of the nodes that were called.
 type tally struct {
 	yes, no, failed int
-	waiting         int   // nodes that have not answered yet
+	waiting         int   // nodes that have not replied yet
 	err             error // the error of one failed node
 }
 
@@ -52,9 +52,9 @@ func inTime(_ tally, overtime bool) bool { return overtime }
 
 // poll is the result of a call to some nodes.
 type poll struct {
-	answers []answer // one for each node; errNoAnswer for nodes that were not waited for
+	answers []answer // one for each node; with errNoAnswer if ask did not wait for the node's reply
 	tally   tally
-	ended   chan struct{} // closed when no call is running
+	ended   chan struct{} // closed when no call is running any more
 }
 
 func (p *poll) add(a answer) {
@@ -62,7 +62,7 @@ func (p *poll) add(a answer) {
 	p.tally.add(a)
 }
 
-// addAll counts the answers that are there when a wait ends, because the caller itself may be late.
+// addAll counts the answers that have already arrived when a wait ends, because the caller itself may be delayed.
 func (p *poll) addAll(answers <-chan answer) {
 	for range len(answers) {
 		p.tally.waiting--
@@ -70,13 +70,13 @@ func (p *poll) addAll(answers <-chan answer) {
 	}
 }
 
-// ask calls all nodes concurrently and returns when all answers are there, when the caller has enough, or when
-// patience ends after the node timeout. It calls late for a yes that arrives afterwards.
+// ask runs call for all nodes concurrently. It returns when all answers have arrived, when enough returns true, or
+// patience after the node timeout. If a yes arrives after that, it calls late with the node.
 //
-// The end of ctx shortens this to the rest of the node timeout, at most grace. It does not end a call, because the
-// result of the call must be known. When ask returns, a call that still waits for a connection is dropped. A
-// goroutine waits for a call that was sent until patience ends. Its connection stays open, because the answer
-// determines what must be undone.
+// If ctx ends, ask waits only for the rest of the node timeout, at most grace. The calls do not end with ctx, because
+// their results must be known. When ask returns, calls that still wait for a connection are cancelled. A goroutine
+// waits for the calls that were sent, until patience is over. Their connections stay open, because the reply determines
+// what must be undone.
 func (l *Locker) ask(ctx context.Context, nodes []*node, timeout time.Duration, enough enough,
 	call func(context.Context, *node) (bool, error), late func(*node),
 ) poll {
@@ -90,7 +90,7 @@ func (l *Locker) ask(ctx context.Context, nodes []*node, timeout time.Duration, 
 			n.note(err)
 			answers <- answer{n, yes, err}
 		}
-		if !l.background.Go(ask) { // after Close only the caller waits for it
+		if !l.background.Go(ask) { // after Close only this call of ask waits for it
 			go ask()
 		}
 	}
@@ -125,7 +125,7 @@ func (l *Locker) ask(ctx context.Context, nodes []*node, timeout time.Duration, 
 			}
 		}
 	}
-	if rest == 0 || !l.background.Go(wait) { // after Close its caller waits
+	if rest == 0 || !l.background.Go(wait) { // after Close the caller itself waits
 		cancel()
 		wait()
 	}

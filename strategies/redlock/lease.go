@@ -18,7 +18,7 @@ import (
 type lease struct {
 	locker *Locker
 	claim  *claim
-	until  map[*node]*validity.Until // how long each node that granted it keeps it, minus drift
+	until  map[*node]*validity.Until // until when each granting node keeps the lock, minus drift
 	stop   context.CancelFunc        // ends the renewals; nil if there are none
 }
 
@@ -50,8 +50,8 @@ func (held *lease) renew() {
 	})
 }
 
-// ValidUntil returns until when a quorum keeps the lock: the moment before the first command of the acquire or of the
-// last extension was sent, plus the TTL minus drift. Any goroutine may call it.
+// ValidUntil returns the instant until which a quorum keeps the lock: the instant before the first command of the
+// acquire or of the last extension was sent, plus the TTL minus drift. It is safe for concurrent use.
 func (held *lease) ValidUntil() time.Time {
 	var ends []time.Time
 	for _, until := range held.until {
@@ -61,9 +61,9 @@ func (held *lease) ValidUntil() time.Time {
 	return ends[held.locker.quorum()-1]
 }
 
-// Release frees all nodes at the same time. It waits for all of them until the node timeout, and up to a second
-// longer for a quorum, but at most 0.2 s after the end of ctx. It frees nodes that do not answer in the background.
-// ErrNotHeld means that fewer than a quorum still held the lock.
+// Release frees all nodes at the same time. It waits for all of them until the node timeout, and up to a second longer
+// for a quorum, but at most 0.2 s after the end of ctx. Nodes that do not reply are freed in the background. ErrNotHeld
+// means that fewer than a quorum of the nodes still had the lock.
 func (held *lease) Release(ctx context.Context) error {
 	l := held.locker
 	if held.stop != nil {
@@ -76,7 +76,7 @@ func (held *lease) Release(ctx context.Context) error {
 	return l.verdict("release", held.claim, p.tally)
 }
 
-// remains returns the longest time for which a node keeps the lock.
+// remains returns the longest time for which a node may still keep the lock.
 func (held *lease) remains(n *node) time.Duration {
 	ttl := held.claim.ttl
 	if until := held.until[n]; until != nil {
@@ -85,9 +85,10 @@ func (held *lease) remains(n *node) time.Duration {
 	return ttl
 }
 
-// Extend renews the lease on the nodes that granted it; a quorum must still hold it. After an error the lease lasts
-// no longer than ttl from now, since some nodes may have been renewed. A node that has not answered may still execute
-// the extension after a later call, but does not keep the lock for longer.
+// Extend renews the lease on the nodes that granted it; a quorum must still hold it. After an error the lease ends at
+// its previous end or ttl after the call, whichever is earlier, because some nodes may have executed the extension. A
+// node that has not replied may execute it even after a later call. The later call therefore does not prolong the lease
+// on that node beyond ttl.
 func (held *lease) Extend(ctx context.Context, ttl time.Duration) error {
 	l := held.locker
 	ttl = ttl.Truncate(time.Millisecond)
@@ -109,23 +110,24 @@ func (held *lease) Extend(ctx context.Context, ttl time.Duration) error {
 		}, nil)
 	err := l.verdict("extend", held.claim, p.tally)
 	if left := Validity(ttl, time.Since(start), l.options.Drift); err == nil && left < max(l.options.MinValidity, 1) {
-		err = fmt.Errorf("extend %q: the nodes answered too late: %v remain of %v", held.claim.name, left, ttl)
+		err = fmt.Errorf("extend %q: the nodes replied too late: %v of %v remain", held.claim.name, left, ttl)
 	}
 	return err
 }
 
-// settled ends a wait after the node timeout as soon as no answer can change the verdict.
+// settled is an enough function that ends a wait after the node timeout, as soon as no answer can change the verdict.
 func (l *Locker) settled(t tally, overtime bool) bool {
 	return overtime && (t.yes >= l.quorum() || t.yes+t.waiting < l.quorum())
 }
 
-// verdict returns nil if a quorum answered yes, and ErrNotHeld if too many nodes answered no for a quorum.
+// verdict returns nil if a quorum answered yes, and ErrNotHeld if so many nodes answered no that a quorum is
+// impossible. Otherwise it returns an error that wraps a node's error.
 func (l *Locker) verdict(what string, c *claim, t tally) error {
 	switch {
 	case t.yes >= l.quorum():
 		return nil
 	case t.yes+t.failed >= l.quorum():
-		return fmt.Errorf("%s %q: %d nodes confirmed it, fewer than the quorum of %d: %w", what, c.name, t.yes,
+		return fmt.Errorf("%s %q: %d nodes confirmed, fewer than the quorum of %d: %w", what, c.name, t.yes,
 			l.quorum(), t.err)
 	}
 	return strategies.ErrNotHeld

@@ -16,12 +16,12 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/pending"
 )
 
-// node is one Redis with its state and its pending releases. Each node has its own, so that a node that is down does
-// not delay the releases of another.
+// node is one Redis with its state and its pending releases. The pending releases are separate for each node, so that a
+// node that is down does not delay the releases on other nodes.
 type node struct {
 	client   redis.UniversalClient
 	name     string                    // the name in errors
-	silent   atomic.Pointer[time.Time] // when the calls without an answer began; nil after an answer
+	silent   atomic.Pointer[time.Time] // when the first call since the last success failed; nil after a success
 	releases pending.Releases
 }
 
@@ -29,7 +29,8 @@ func newNode(n goredis.Node, i int) *node {
 	return &node{client: n.Client, name: cmp.Or(n.Addr(), fmt.Sprintf("node %d", i+1))}
 }
 
-// note records since when calls have had no answer. A call that was never sent does not count.
+// note records the result of a call, to know since when the node has not replied. A call that was never sent does not
+// count.
 func (n *node) note(err error) {
 	switch {
 	case err == nil:
@@ -40,9 +41,9 @@ func (n *node) note(err error) {
 	}
 }
 
-// unreachable reports whether a call's error shows that the node cannot be used. A call that fails outright shows it.
-// A missing answer may be caused by this machine or by a pool that is too small, so it counts only when no call has
-// been answered for a while.
+// unreachable reports whether a call's error shows that the node cannot be used. An error other than a timeout always
+// does. A timeout may be caused by this machine or by a pool that is too small, so it counts only if the node has
+// replied to no call for patience.
 func (n *node) unreachable(err error) bool {
 	if !late(err) {
 		return true

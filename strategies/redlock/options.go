@@ -10,7 +10,7 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// These are the values of mode: how a round sends to the nodes.
+// These are the values of mode: the order in which a round sends its requests to the nodes.
 const (
 	Parallel   = "parallel"   // all at the same time
 	Sequential = "sequential" // one after the other, always in the same order
@@ -19,9 +19,9 @@ const (
 // These are the values of release: when the nodes of a failed round are freed.
 const (
 	Quick = "quick" // at once
-	Never = "none"  // when Acquire ends, or by their TTL
-	// Granted is Quick as in sample code, and unsafe: it frees only the nodes that answered yes in time, also when a
-	// lease ends. A node whose yes was late or lost keeps the key for its TTL.
+	Never = "none"  // when Acquire ends, or when the TTL expires
+	// Granted is Quick as in published sample code, and unsafe: it frees only the nodes that answered yes in time, even
+	// when a lease is released. A node whose yes was late or lost keeps the key until the TTL expires.
 	Granted = "granted"
 )
 
@@ -29,27 +29,27 @@ const (
 const (
 	OnCall = "call"   // only by Lease.Extend
 	Renew  = "script" // also automatically, every TTL/3
-	// Again is Renew as in sample code, and faulty: it repeats the SET NX of the acquire with the same value, which
-	// finds the key of the lease itself and so never extends it.
+	// Again is Renew as in published sample code, and faulty: it repeats the SET NX of the acquire with the same value.
+	// This always fails, because the lease's own key exists.
 	Again = "again"
 )
 
-// Options of the lock.
+// Options are the options of the lock.
 type Options struct {
-	Mode        string        `opt:"mode" help:"how a round asks the nodes: parallel or sequential"`
-	NodeTimeout time.Duration `opt:"node-timeout" help:"longest wait for one node; at most node-share of the TTL is used"`
-	NodeShare   float64       `opt:"node-share" help:"largest share of the TTL that one node may cost, 1 for all of it"`
+	Mode        string        `opt:"mode" help:"how a round sends to the nodes: parallel or sequential"`
+	NodeTimeout time.Duration `opt:"node-timeout" help:"longest wait for one node, but at most node-share of the TTL"`
+	NodeShare   float64       `opt:"node-share" help:"largest share of the TTL that the wait for one node may take, up to 1"`
 	MinDelay    time.Duration `opt:"min-delay" help:"shortest random sleep between two rounds"`
 	MaxDelay    time.Duration `opt:"max-delay" help:"longest random sleep between two rounds"`
-	Release     string        `opt:"release" help:"give the nodes of a failed round back at once (quick), only when the acquire ends (none), or at once but never one whose yes was lost (granted: as in samples; unsafe, to be measured)"`
-	Extend      string        `opt:"extend" help:"extend a lease when its holder asks (call), by itself every TTL/3 (script), or so by acquiring again (again: as in samples, always fails; to be measured)"`
-	Drift       float64       `opt:"drift" help:"share of the TTL by which clocks may drift; 2ms are added (0: as in samples; unsafe, to be measured)"`
-	MinValidity time.Duration `opt:"min-validity" help:"least validity that a lease may start with"`
-	GiveUp      int           `opt:"give-up" help:"rounds in a row without a reachable majority after which an acquire fails"`
+	Release     string        `opt:"release" help:"when the nodes of a failed round are freed: at once (quick), only when the acquire ends (none), or at once but only those that confirmed in time (granted: as in published samples; unsafe, only for measurements)"`
+	Extend      string        `opt:"extend" help:"how a lease is extended: only by its holder's calls (call), also every TTL/3 by a script (script), or every TTL/3 by another SET NX (again: as in published samples; always fails, only for measurements)"`
+	Drift       float64       `opt:"drift" help:"share of the TTL by which clocks may drift; 2ms are added (0: as in published samples; unsafe, only for measurements)"`
+	MinValidity time.Duration `opt:"min-validity" help:"shortest remaining validity with which a lease is granted or extended"`
+	GiveUp      int           `opt:"give-up" help:"consecutive rounds without a reachable majority after which an acquire fails"`
 }
 
-// Defaults returns a node timeout from the range in the algorithm's description (5 to 50 ms), the drift of 1 % from
-// there, and redsync's 50 to 250 ms between rounds.
+// Defaults returns the default options. The node timeout and the drift of 1 % are from the description of the
+// algorithm, which gives 5 to 50 ms for the timeout. The sleep of 50 to 250 ms between rounds is redsync's.
 func Defaults() Options {
 	return Options{
 		Mode:        Parallel,
@@ -87,44 +87,44 @@ func (o Options) Validate() error {
 	return errors.Join(problems...)
 }
 
-// Refine describes the faults of the variants from sample code.
+// Refine describes the faults of the variants from published sample code.
 func (o Options) Refine(info strategies.Info) strategies.Info {
 	var caveats []string
 	if o.Release == Granted {
-		caveats = append(caveats, "sample code of articles: a node whose yes was late or lost is not given back, and "+
-			"blocks the next client until its TTL is over")
+		caveats = append(caveats, "as in published sample code, a node whose reply was late or lost is not freed, and "+
+			"blocks the next client until the TTL expires")
 	}
 	if o.Extend == Again {
-		caveats = append(caveats, "sample code of articles: an extension by SET NX meets the lease's own key, so every "+
-			"extension fails and the lease ends with its first TTL")
+		caveats = append(caveats, "as in published sample code, an extension is a SET NX, which always fails because the "+
+			"lease's own key exists, so the lease ends with its first TTL")
 	}
 	if o.Drift == 0 {
-		caveats = append(caveats, "sample code of articles: nothing is subtracted for clocks that differ, so a client "+
-			"whose clock is slow still relies on a lock that the nodes have given to another")
+		caveats = append(caveats, "as in published sample code, the validity has no allowance for clock drift, so a "+
+			"client whose clock is slow still relies on a lock that the nodes have granted to another client")
 	}
 	info.Caveat = strings.Join(caveats, "; ")
 	return info
 }
 
-// suits returns the reason why these options do not fit leases of the TTL, or nil.
+// suits returns an error if no lease with the given TTL can have min-validity left after drift.
 func (o Options) suits(ttl time.Duration) error {
 	if most := Validity(ttl, 0, o.Drift); most < max(o.MinValidity, 1) {
-		return fmt.Errorf("no lease of %v can be valid for min-validity %v: %v remain after drift", ttl, o.MinValidity,
+		return fmt.Errorf("the TTL %v is too short for min-validity %v: after drift %v remain", ttl, o.MinValidity,
 			most)
 	}
 	return nil
 }
 
-// timeout returns the node timeout for a lease of the TTL.
+// timeout returns the node timeout for a lease with the given TTL.
 func (o Options) timeout(ttl time.Duration) time.Duration {
 	return min(o.NodeTimeout, time.Duration(o.NodeShare*float64(ttl)))
 }
 
-// Validity returns how long the holder may still rely on a lease: TTL − elapsed − (drift × TTL + 2 ms). elapsed is
-// the time since the moment before the first command was sent.
+// Validity returns how long the holder may still rely on a lease: TTL − elapsed − (drift × TTL + 2 ms). elapsed is the
+// time since the instant before the first command was sent.
 //
-// The 2 ms are for the expiry of Redis, which counts in milliseconds. The formula is from "Distributed Locks with
-// Redis", redis.io, and its reference implementation.
+// The 2 ms allow for the precision of expiry in Redis, which is a millisecond. The formula is from "Distributed Locks
+// with Redis", redis.io, and its reference implementation.
 func Validity(ttl, elapsed time.Duration, drift float64) time.Duration {
 	return ttl - elapsed - time.Duration(math.Round(float64(ttl)*drift)) - 2*time.Millisecond
 }

@@ -36,7 +36,7 @@ import (
 //go:embed redlock.md
 var doc string
 
-// fewest is the smallest number of nodes that keeps a majority when one is lost.
+// fewest is the smallest number of nodes of which a majority remains when one fails.
 const fewest = 3
 
 // Strategy describes the lock, for registration under its name.
@@ -67,18 +67,18 @@ type Locker struct {
 	config  goredis.Config
 	options Options
 	nodes   []*node
-	turns   [][]*node // the groups of nodes that a round asks concurrently, in order
+	turns   [][]*node // a round calls the groups in order, and the nodes of a group concurrently
 	owners  *token.Names
 
 	sleepers   pause.Sleepers
 	background background.Group
 	renewals   background.Group // the renewals of Options.Extend
-	undoing    context.Context  // for the release of nodes whose yes came late
+	undoing    context.Context  // for releases on nodes whose yes arrived late
 	stopUndo   context.CancelFunc
 }
 
 // New returns a Locker for a service on at least three independent Redis nodes, with Defaults. It sends no command to
-// them. Its error joins all errors of the options. The caller closes the clients, after the Locker.
+// the nodes. Its error joins all errors of the options. The caller must close the clients after the Locker.
 func New[C redis.UniversalClient](clients []C, options ...lock.Option) (*lock.Locker, error) {
 	nodes := make([]redis.UniversalClient, len(clients))
 	for i, client := range clients {
@@ -92,7 +92,7 @@ func Open(config goredis.Config, options Options) (*Locker, error) {
 	if err := errors.Join(config.Validate(fewest), options.Validate()); err != nil {
 		return nil, fmt.Errorf("redlock: %w", err)
 	}
-	config.TTL = config.TTL.Truncate(time.Millisecond) // the resolution of the nodes
+	config.TTL = config.TTL.Truncate(time.Millisecond) // the resolution of TTLs in Redis
 	if err := options.suits(config.TTL); err != nil {
 		return nil, fmt.Errorf("redlock: %w", err)
 	}
@@ -110,8 +110,8 @@ func Open(config goredis.Config, options Options) (*Locker, error) {
 
 func (l *Locker) quorum() int { return len(l.nodes)/2 + 1 }
 
-// Prepare loads the scripts on every node. An unreachable minority is not an error, because a release sends a missing
-// script itself.
+// Prepare loads the scripts on every node. An unreachable minority is not an error, because a release sends the
+// script's source to a node that does not have it.
 func (l *Locker) Prepare(ctx context.Context, _ []string) error {
 	all := func(tally, bool) bool { return false }
 	p := l.ask(ctx, l.nodes, l.options.timeout(l.config.TTL), all, func(ctx context.Context, n *node) (bool, error) {
@@ -127,17 +127,17 @@ func (l *Locker) Prepare(ctx context.Context, _ []string) error {
 }
 
 // Acquire runs rounds, with random sleeps between them, until the caller holds the lock or ctx ends. It returns
-// ErrNoQuorum after GiveUp rounds in a row that could not reach a majority of the nodes. A node is unreachable if its
-// call failed outright (refused, reset, answered by an error), or if it has answered none of this Locker's calls for
-// a second; a single late answer may be caused by this machine. A node that refuses because another client holds the
-// lock counts as reachable. If ctx ends during a round, Acquire waits for the nodes already asked, for the rest of
+// ErrNoQuorum after GiveUp consecutive rounds that could not reach a majority of the nodes. A node is unreachable if
+// its call failed (connection refused or reset, or an error reply), or if it has replied to none of this Locker's calls
+// for a second; a single late reply may be caused by this machine. A node that refuses because another client holds the
+// lock is reachable. If ctx ends during a round, Acquire still waits for the nodes that it has called, for the rest of
 // the node timeout and at most 0.2 s, so that it can free the nodes that grant the lock.
 func (l *Locker) Acquire(ctx context.Context, key string) (strategies.Lease, error) {
 	return l.AcquireFor(ctx, key, l.config.TTL)
 }
 
-// AcquireFor is Acquire for a lease of ttl. At least min-validity of ttl must remain after
-// drift, and the node timeout is at most NodeShare of ttl.
+// AcquireFor is Acquire for a lease of ttl. It returns an error if less than min-validity of ttl would remain after
+// drift. The node timeout is at most NodeShare of ttl.
 func (l *Locker) AcquireFor(ctx context.Context, key string, ttl time.Duration) (strategies.Lease, error) {
 	name, ttl, err := l.begin(key, ttl)
 	if err != nil {
@@ -145,10 +145,10 @@ func (l *Locker) AcquireFor(ctx context.Context, key string, ttl time.Duration) 
 	}
 	var kept []*claim // failed claims that were not freed
 	defer func() { l.giveAllBack(ctx, kept) }()
-	var last tally // the answers of the last round that ctx did not end
+	var last tally // the answers of the last round; empty if ctx ended during that round
 	for lonely, woken := 0, false; ; woken = true {
 		if ctx.Err() != nil {
-			return nil, fmt.Errorf("ask for %q: %w", name, l.waitEnded(ctx, last))
+			return nil, fmt.Errorf("acquire %q: %w", name, l.waitEnded(ctx, last))
 		}
 		c := l.round(ctx, name, ttl)
 		if woken {
@@ -165,7 +165,7 @@ func (l *Locker) AcquireFor(ctx context.Context, key string, ttl time.Duration) 
 		if !c.lonely {
 			lonely = 0
 		} else if lonely++; lonely >= l.options.GiveUp && ctx.Err() == nil {
-			return nil, fmt.Errorf("ask for %q in %d rounds: %w", name, lonely, l.noQuorum(c.tally))
+			return nil, fmt.Errorf("acquire %q in %d rounds: %w", name, lonely, l.noQuorum(c.tally))
 		}
 		if last = (tally{}); ctx.Err() == nil {
 			last = c.tally
@@ -174,8 +174,8 @@ func (l *Locker) AcquireFor(ctx context.Context, key string, ttl time.Duration) 
 	}
 }
 
-// waitEnded returns the error of an Acquire whose ctx has ended after a round. It differs for a wait for another
-// holder and for nodes that do not answer.
+// waitEnded returns the error of an Acquire whose ctx has ended after a round: strategies.WaitEnded if a node reported
+// another holder, ErrNoQuorum joined with ctx's error if nodes failed, and ctx's error otherwise.
 func (l *Locker) waitEnded(ctx context.Context, last tally) error {
 	switch {
 	case last.no > 0:
@@ -186,7 +186,7 @@ func (l *Locker) waitEnded(ctx context.Context, last tally) error {
 	return ctx.Err()
 }
 
-// TryAcquire runs one round. It returns ErrNoQuorum if fewer nodes than a quorum answered in time.
+// TryAcquire runs one round. It returns ErrNoQuorum if fewer nodes than a quorum replied in time.
 func (l *Locker) TryAcquire(ctx context.Context, key string) (strategies.Lease, error) {
 	return l.TryAcquireFor(ctx, key, l.config.TTL)
 }
@@ -198,7 +198,7 @@ func (l *Locker) TryAcquireFor(ctx context.Context, key string, ttl time.Duratio
 		return nil, err
 	}
 	if err := ctx.Err(); err != nil {
-		return nil, fmt.Errorf("ask for %q: %w", name, err)
+		return nil, fmt.Errorf("acquire %q: %w", name, err)
 	}
 	c := l.round(ctx, name, ttl)
 	if c.won {
@@ -209,30 +209,30 @@ func (l *Locker) TryAcquireFor(ctx context.Context, key string, ttl time.Duratio
 	case l.refused(c.tally):
 		return nil, strategies.ErrHeld
 	case ctx.Err() != nil:
-		return nil, fmt.Errorf("ask for %q: %w", name, ctx.Err())
+		return nil, fmt.Errorf("acquire %q: %w", name, ctx.Err())
 	case c.tally.yes+c.tally.no < l.quorum():
-		return nil, fmt.Errorf("ask for %q: %w", name, l.noQuorum(c.tally))
+		return nil, fmt.Errorf("acquire %q: %w", name, l.noQuorum(c.tally))
 	case c.tally.no > 0:
 		return nil, strategies.ErrHeld
 	}
-	return nil, fmt.Errorf("ask for %q: %d of %d nodes granted it, too late for a lease to be valid", name, c.tally.yes,
-		len(l.nodes))
+	return nil, fmt.Errorf("acquire %q: %d of %d nodes granted it, but too little of the lease's validity is left", name,
+		c.tally.yes, len(l.nodes))
 }
 
-// begin checks a call before its first round.
+// begin checks the arguments of a call, and returns the lock's name and the TTL in whole milliseconds.
 func (l *Locker) begin(key string, ttl time.Duration) (name string, whole time.Duration, err error) {
 	if l.background.Closed() {
 		return "", 0, strategies.ErrClosed
 	}
 	name, whole = l.config.Key(key), ttl.Truncate(time.Millisecond)
 	if err := l.options.suits(whole); err != nil {
-		return "", 0, fmt.Errorf("ask for %q: %w", name, err)
+		return "", 0, fmt.Errorf("acquire %q: %w", name, err)
 	}
 	return name, whole, nil
 }
 
-// Close waits at most two seconds for the calls that have exceeded the node timeout, and for the release of the locks
-// that they took. Leases can still be released.
+// Close waits for calls that have exceeded the node timeout, and for the release of the locks that they took, at most
+// two seconds. Leases can still be released.
 func (l *Locker) Close() error {
 	deadline := time.Now().Add(bounded.Patience)
 	late := time.AfterFunc(patience, l.stopUndo)
@@ -256,5 +256,6 @@ func (l *Locker) delay() time.Duration {
 
 // noQuorum returns ErrNoQuorum with the error of one of the nodes.
 func (l *Locker) noQuorum(t tally) error {
-	return fmt.Errorf("%w: %d of %d nodes do not answer: %w", strategies.ErrNoQuorum, t.failed, len(l.nodes), t.err)
+	return fmt.Errorf("%w: %d of %d nodes failed or did not reply: %w", strategies.ErrNoQuorum, t.failed, len(l.nodes),
+		t.err)
 }

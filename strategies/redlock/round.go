@@ -9,18 +9,19 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/token"
 )
 
-// claim is the claim of one round. No other round uses its token, so a late answer cannot count in another round.
+// claim is the attempt of one round to get the lock. Each claim has a new token, so that a late command of one round
+// cannot affect another round.
 type claim struct {
 	name, token string
 	ttl         time.Duration // in whole milliseconds
 	timeout     time.Duration // for one node
 	start       time.Time     // before the first command was sent
 	granted     []*node       // nodes that answered yes in time
-	reached     []*node       // nodes that answered in time and must be freed
+	reached     []*node       // nodes that must be freed, because they answered in time
 	tally       tally
 	rest        <-chan struct{} // closed when no call of the round is running
-	won         bool            // a quorum granted it, and it is valid long enough
-	lonely      bool            // fewer nodes than a quorum could be reached
+	won         bool            // a quorum granted the lock, with enough validity left
+	lonely      bool            // fewer nodes than a quorum were reachable
 }
 
 // round sends one acquire to every node.
@@ -58,16 +59,17 @@ func (l *Locker) round(ctx context.Context, name string, ttl time.Duration) *cla
 	return c
 }
 
-// lost ends a round when its time is over, or when too many nodes have answered no for a quorum, because waiting for
-// more answers would only delay the release of the others.
+// lost is an enough function that ends a round after the node timeout, or when so many nodes have answered no that a
+// quorum is impossible. Waiting for more answers would then only delay the release of the nodes that granted the lock.
 func (l *Locker) lost(t tally, overtime bool) bool {
 	return overtime || l.options.Release != Never && l.refused(t)
 }
 
-// refused reports whether too many nodes have answered no for a quorum.
+// refused reports whether so many nodes have answered no that a quorum is impossible.
 func (l *Locker) refused(t tally) bool { return t.no > len(l.nodes)-l.quorum() }
 
-// set sends the acquire to one node. If the node may have granted the lock without an answer, set frees it again.
+// set sends the acquire to one node. If the reply is lost, the node may have granted the lock, so set adds a release
+// that is repeated in the background.
 func (l *Locker) set(ctx context.Context, n *node, c *claim) (bool, error) {
 	got, err := call(ctx, n, func() (bool, error) { return n.client.SetNX(ctx, c.name, c.token, c.ttl).Result() })
 	if asked := pending.Asked(err); asked != nil && l.options.Release != Granted {
@@ -76,8 +78,8 @@ func (l *Locker) set(ctx context.Context, n *node, c *claim) (bool, error) {
 	return got, err
 }
 
-// free deletes the lock from one node if it has the claim's token, in the background if that fails now. It reports
-// whether the token was still there. The node keeps the lock for at most ttl.
+// free deletes the lock from one node if the key holds the claim's token, and reports whether it did. If that fails, it
+// is repeated in the background, for as long as the node may keep the lock, which is at most ttl.
 func (l *Locker) free(ctx context.Context, n *node, c *claim, ttl time.Duration) (bool, error) {
 	freed, err := call(ctx, n, func() (bool, error) { return c.free(ctx, n) })
 	if err != nil {
@@ -86,13 +88,13 @@ func (l *Locker) free(ctx context.Context, n *node, c *claim, ttl time.Duration)
 	return freed, err
 }
 
-// free deletes the lock from a node if it has the claim's token, and reports whether it had.
+// free deletes the lock from a node if the key holds the claim's token, and reports whether it did.
 func (c *claim) free(ctx context.Context, n *node) (bool, error) {
 	freed, err := token.ReleaseScript.Run(ctx, n.client, []string{c.name}, c.token).Int()
 	return freed == 1, err
 }
 
-// undoing returns the release of a claim that is repeated in the background until the node answers.
+// undoing returns a release of the claim on one node, to be repeated in the background until the node replies.
 func (c *claim) undoing(n *node, asked <-chan struct{}, ttl time.Duration) *pending.Release {
 	return &pending.Release{Asked: asked, TTL: ttl, Send: func(ctx context.Context) error {
 		_, err := c.free(ctx, n)
@@ -101,7 +103,7 @@ func (c *claim) undoing(n *node, asked <-chan struct{}, ttl time.Duration) *pend
 	}}
 }
 
-// freeLate frees a node whose yes arrived after the wait for it had ended.
+// freeLate frees a node whose yes arrived after ask had returned.
 func (l *Locker) freeLate(n *node, c *claim) {
 	if l.options.Release == Granted {
 		return
@@ -111,9 +113,9 @@ func (l *Locker) freeLate(n *node, c *claim) {
 	_, _ = l.free(ctx, n, c, c.ttl)
 }
 
-// giveBack frees the nodes that have answered a failed round. It also frees nodes that answered no, because after a
-// lost reply the client may have repeated the SET, which then found the claim's own token. The other nodes are freed
-// elsewhere; giveBack waits for that until the node timeout.
+// giveBack frees the nodes that answered in a failed round. It also frees nodes that answered no, because after a lost
+// reply the client may have repeated the SET, which then found the claim's own token. The other nodes are freed by set
+// and freeLate; giveBack waits for them until the node timeout.
 func (l *Locker) giveBack(ctx context.Context, c *claim) {
 	l.ask(ctx, c.reached, c.timeout, inTime,
 		func(ctx context.Context, n *node) (bool, error) { return l.free(ctx, n, c, c.ttl) }, nil)
@@ -122,7 +124,7 @@ func (l *Locker) giveBack(ctx context.Context, c *claim) {
 	select {
 	case <-c.rest:
 	case <-timer.C:
-	case <-ctx.Done(): // then the round has waited as long as it may
+	case <-ctx.Done(): // the round has already waited for its grace
 	}
 }
 
@@ -132,7 +134,7 @@ func (l *Locker) giveAllBack(ctx context.Context, kept []*claim) {
 	}
 }
 
-// stillThere drops the claims that cannot have left a key on any node.
+// stillThere removes the claims that can no longer have a key on any node.
 func (l *Locker) stillThere(kept []*claim) []*claim {
 	return slices.DeleteFunc(kept, func(c *claim) bool {
 		return len(c.granted) == 0 || time.Since(c.start) > c.ttl+patience
