@@ -18,7 +18,7 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/redisson"
 )
 
-// These keys are the queue of fair and its deadlines.
+// These are the prefixes of the keys of fair's queue and of the waiters' deadlines.
 const (
 	queuePrefix     = "redisson_lock_queue"
 	deadlinesPrefix = "redisson_lock_timeout"
@@ -44,15 +44,17 @@ var (
 // FairOptions are the options of fair.
 type FairOptions struct {
 	WatchdogOption
-	// A waiter counts as dead after its deadline: the deadline of the waiter before it (or the holder's PTTL) plus
-	// WaitTimeout, or plus its own longest wait if this is shorter. The next acquire or release of the lock removes
-	// overdue heads. A waiter that gets the lock or gives up shifts the deadlines behind it. If it gives up while Redis
-	// is unreachable, its process removes it from the queue as soon as Redis answers again.
+	// WaitTimeout determines when a waiter counts as dead: after the deadline of the waiter before it (for the first,
+	// after the holder's PTTL) plus WaitTimeout, or plus its own longest wait if that is shorter. The next acquire or
+	// release of the lock removes heads of the queue that are past their deadlines. When a waiter gets the lock or gives
+	// up, the deadlines behind it move forward. If it gives up while Redis is unreachable, its process removes it from the
+	// queue as soon as Redis replies again.
 	WaitTimeout time.Duration `opt:"wait-timeout" help:"how long a dead waiter at the head of the queue blocks the others"`
 	Sharded     string        `opt:"sharded" help:"on a cluster: publish releases by SPUBLISH (on), by PUBLISH (off), or by SPUBLISH where the servers support it (auto)"`
 }
 
-// FairDefaults are Redisson's defaults: the watchdog runs, a dead waiter costs 5 minutes, sharded is auto.
+// FairDefaults returns Redisson's defaults: the watchdog runs, a dead waiter blocks the queue for 5 minutes, and
+// sharded is auto.
 func FairDefaults() FairOptions {
 	return FairOptions{WatchdogOption{true}, 5 * time.Minute, redisson.ShardedAuto}
 }
@@ -66,7 +68,7 @@ func (o FairOptions) Validate() error {
 	return errors.Join(short, redisson.ValidSharded(o.Sharded))
 }
 
-// queue is the protocol of fair: only the head of the queue in Redis takes the lock.
+// queue is the protocol of fair: only the head of the queue in Redis can take the lock.
 type queue struct {
 	timeout time.Duration
 	leaving *leavers
@@ -82,8 +84,8 @@ func (*queue) channel(held *lease) string { return channelOf(held.key) + ":" + h
 
 func (*queue) scripts() []*redis.Script { return []*redis.Script{fairAcquire, fairRelease, fairLeave} }
 
-// wait returns the time in ms that a waiter adds to the deadline of the waiter before it: at most its own longest
-// wait. 0 means a try-lock, which does not queue.
+// wait returns the time in ms that is added to the deadline of the waiter before this one: WaitTimeout, or the waiter's
+// own longest wait if that is shorter. 0 means a try-lock, which does not queue.
 func (q *queue) wait(held *lease) int64 {
 	if held.wait == 0 {
 		return 0
@@ -92,7 +94,7 @@ func (q *queue) wait(held *lease) int64 {
 }
 
 func (q *queue) acquire(ctx context.Context, client redis.Scripter, held *lease) (answer, error) {
-	var next redisson.Topic // the topic that wakes the next waiter
+	var next redisson.Topic // where a granted acquire wakes the next waiter, because a brief lease ends early
 	if held.brief {
 		next = held.topic(channelOf(held.key))
 	}
@@ -109,50 +111,50 @@ func (*queue) release(ctx context.Context, client redis.Scripter, held *lease, o
 }
 
 const (
-	// leaveLimit is the longest time of one walk through the queue.
+	// leaveLimit is the longest time that one run of the leave script may take.
 	leaveLimit = 5 * time.Second
-	// leaveBatch is the largest number of waiters that leave in one walk.
+	// leaveBatch is the largest number of waiters that one run removes.
 	leaveBatch = 1000
-	// leaveAgain is the pause before a leave without an answer is repeated.
+	// leaveAgain is the pause before a leave that got no reply is repeated.
 	leaveAgain = 200 * time.Millisecond
-	// leaveGrace is how long a call waits for the first try after the end of its context.
+	// leaveGrace is how long a waiter waits for the first try of its leave after the end of its context.
 	leaveGrace = 100 * time.Millisecond
-	// leaveLongest is how long the tries are repeated. After that Redis was unreachable for longer than Redisson keeps a
-	// dead waiter at the head.
+	// leaveLongest is how long the tries are repeated. By then Redis has been unreachable for as long as Redisson, by
+	// default, keeps a dead waiter at the head of the queue.
 	leaveLongest = 5 * time.Minute
 )
 
-// leavers collects the waiters of a process that give up while others are being removed from the queue. Each removal
-// costs Redis a walk through the whole queue; one by one, ten thousand stopped clients would keep Redis busy for a
-// minute.
+// leavers removes waiters that give up from the queues in Redis. Waiters that give up while a removal is under way are
+// collected and removed together. Each removal makes Redis scan the whole queue, so that removing ten thousand stopped
+// clients one by one would keep Redis busy for a minute.
 //
-// A waiter that gives up because Redis is unreachable cannot leave either, and would stay in the queue like a dead
-// one. Its caller does not wait for the removal, but the process keeps trying.
+// A waiter that gives up because Redis is unreachable cannot be removed at that time, and would stay in the queue like
+// a dead waiter. Its caller does not wait for the removal, but the process keeps trying.
 type leavers struct {
 	client  redis.UniversalClient
 	calls   bounded.Calls
 	tasks   background.Group
-	closing context.Context // after its end there is one more try for each waiter
-	hurry   context.CancelFunc
-	ctx     context.Context // ends when close gives up
+	closing context.Context    // after it has ended, each waiter gets one more try
+	hurry   context.CancelFunc // ends closing
+	ctx     context.Context    // ends when close gives up
 	stop    context.CancelFunc
 
 	mu     sync.Mutex
-	queued map[string][]*leaver // by lock; a lock has an entry while work runs for it
+	queued map[string][]*leaver // by lock; a lock has an entry while work is running for it
 }
 
 type leaver struct {
 	owner string
 	wait  int64 // the waiter's share of the deadline, in ms
 	since time.Time
-	tried chan struct{} // closed after the first try, and then nil
-	// asked is closed at the end of an acquire without an answer, which Redis may still execute and so queue the owner;
-	// nil if there is none.
+	tried chan struct{} // closed after the first try, and then set to nil
+	// asked is closed at the end of an acquire that got no reply, which Redis may still execute and thereby queue the
+	// owner; nil if there is none.
 	asked   <-chan struct{}
-	answers int // answers to tries that were sent after the end of that acquire
+	answers int // number of replies to tries that were sent after asked was closed
 }
 
-// isOver reports whether the acquire of the waiter has ended.
+// isOver reports whether no acquire of the waiter is running any more.
 func (w *leaver) isOver() bool {
 	select {
 	case <-w.asked:
@@ -162,9 +164,9 @@ func (w *leaver) isOver() bool {
 	}
 }
 
-// hasLeft counts an answer and reports whether no command can queue the waiter again. After an acquire without an
-// answer, the first answer only proves that Redis had read its input up to that command, and the second answer comes
-// after that.
+// hasLeft counts a reply and reports whether the waiter has left and no command can queue it again. over is true if the
+// try was sent after asked was closed. If an acquire got no reply, two such replies are needed: Redis may have read the
+// first try before the acquire, but then reads the acquire before the second try.
 func (w *leaver) hasLeft(over bool) bool {
 	if over {
 		w.answers++
@@ -179,8 +181,8 @@ func newLeavers(client redis.UniversalClient) *leavers {
 	return l
 }
 
-// leave removes a waiter that has given up from the queue. It returns after the first try, or soon after the end of
-// ctx; a goroutine keeps trying.
+// leave removes a waiter that has given up from the queue. It returns after the first try, or leaveGrace after the end
+// of ctx. If the try fails, a goroutine repeats it.
 func (q *queue) leave(ctx context.Context, held *lease) {
 	l, lock, topic := q.leaving, held.key, held.topic(channelOf(held.key))
 	tried := make(chan struct{})
@@ -189,7 +191,7 @@ func (q *queue) leave(ctx context.Context, held *lease) {
 	defer cancel()
 	l.mu.Lock()
 	others, busy := l.queued[lock]
-	if !busy && !l.tasks.Go(func() { l.work(lock, topic) }) { // the group is closed and starts no goroutine any more
+	if !busy && !l.tasks.Go(func() { l.work(lock, topic) }) { // the group is closed
 		l.mu.Unlock()
 		_ = l.remove(ctx, lock, topic, []*leaver{me})
 		return
@@ -202,7 +204,7 @@ func (q *queue) leave(ctx context.Context, held *lease) {
 	}
 }
 
-// shortlyAfter returns a context that ends leaveGrace after ctx, at the latest after leaveLimit.
+// shortlyAfter returns a context that ends leaveGrace after ctx, or after leaveLimit if that is earlier.
 func shortlyAfter(ctx context.Context) (context.Context, context.CancelFunc) {
 	later, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveLimit)
 	stop := context.AfterFunc(ctx, func() {
@@ -212,9 +214,9 @@ func shortlyAfter(ctx context.Context) (context.Context, context.CancelFunc) {
 	return later, func() { stop(); cancel() }
 }
 
-// work runs until no waiter has to leave the lock's queue.
+// work removes waiters from the lock's queue until none is left to remove.
 func (l *leavers) work(lock string, topic redisson.Topic) {
-	var again []*leaver // waiters whose leave got no answer
+	var again []*leaver // waiters that need another try
 	for {
 		last := l.closing.Err() != nil
 		batch := l.next(lock, again)
@@ -245,8 +247,8 @@ func (l *leavers) work(lock string, topic redisson.Topic) {
 	}
 }
 
-// next returns the waiters that leave in the next walk, new ones and those that try again; an empty result ends the
-// work.
+// next returns the waiters that the next run removes: new ones, then those in again. If there are none, it deletes the
+// lock's entry in queued, and work must end.
 func (l *leavers) next(lock string, again []*leaver) []*leaver {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -271,7 +273,7 @@ func (l *leavers) remove(ctx context.Context, lock string, topic redisson.Topic,
 	})
 }
 
-// close returns when all waiters have left or have tried once more, at the latest after two seconds.
+// close waits until all waiters have left or have had one more try, at most two seconds.
 func (l *leavers) close() {
 	deadline := time.Now().Add(bounded.Patience)
 	l.hurry()

@@ -10,7 +10,7 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/redisson"
 )
 
-// tokenPrefix begins the name of the counter of fenced.
+// tokenPrefix is the prefix of the key of fenced's token counter.
 const tokenPrefix = "redisson_lock_token"
 
 var (
@@ -19,7 +19,7 @@ var (
 	fencedAcquire       = redis.NewScript(fencedAcquireSource)
 )
 
-// counted differs from the plain lock in its acquire and in the token of its leases.
+// counted is the protocol of fenced: rlock, with an acquire that also draws a token.
 type counted struct{ rlock }
 
 // fencedLease is a lease of fenced, with its token.

@@ -5,27 +5,27 @@ import (
 	"time"
 )
 
-// holders are the owners that may hold a lock more than once, by their names in AcquireAs.
+// holders has the owners that hold locks through AcquireAs, by the lock and the owner's name.
 type holders struct {
 	mu sync.Mutex
 	of map[hold]*holder
 }
 
-// hold is a lock and the name of a holder of it.
+// hold identifies a holder: a lock's key and the owner's name in AcquireAs.
 type hold struct{ key, as string }
 
-// holder is an owner with one hold for each of its leases. Its name in Redis is used until the last lease is
-// released, and never again, so that a late release frees no lock that the owner has acquired since.
+// holder is an owner with one hold for each of its leases. After its last lease is released, its name in Redis is never
+// used again, so that a late release cannot free a lock that the same owner has acquired since.
 type holder struct {
 	hold hold
 	name string
 
 	// holders.mu guards these two.
 	leases map[*lease]struct{}
-	open   <-chan struct{} // closed at the end of the last acquire without an answer; nil for none
+	open   <-chan struct{} // closed at the end of the last acquire that got no reply; nil if there is none
 }
 
-// find returns the holder of that name if it has leases that have not run out, otherwise a new holder.
+// find returns the known holder if one of its leases is still valid, otherwise a new holder.
 func (h *holders) find(of hold, name func() string) *holder {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -51,8 +51,8 @@ func (h *holders) add(held *lease) {
 	held.holder.leases[held] = struct{}{}
 }
 
-// leaveOpen makes the release of the holder's last lease undo an acquire without an answer. It reports whether the
-// holder has a lease.
+// leaveOpen makes the release of the holder's last lease undo an acquire that got no reply. It returns false, without
+// effect, if the holder has no lease.
 func (h *holders) leaveOpen(of *holder, asked <-chan struct{}) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -63,14 +63,15 @@ func (h *holders) leaveOpen(of *holder, asked <-chan struct{}) bool {
 	return true
 }
 
-// openOf returns the end of the holder's last acquire without an answer, nil for none.
+// openOf returns the holder's field open.
 func (h *holders) openOf(of *holder) <-chan struct{} {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return of.open
 }
 
-// remove removes a hold, reports whether it was known, and returns the number of the remaining ones.
+// remove removes a lease from its holder. It returns the number of the holder's remaining leases, and whether the lease
+// was known.
 func (h *holders) remove(held *lease) (stay int, known bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -22,12 +22,12 @@ type lease struct {
 	owner  string        // the owner's name in Redis
 	holder *holder       // set by AcquireAs; nil for an owner that holds the lock once
 	fence  int64         // the token; only in fenced
-	wait   time.Duration // the longest wait of the caller; 0 for a try-lock
+	wait   time.Duration // the longest time that the caller waits; 0 for a try-lock
 	term   time.Duration // the requested TTL, in whole milliseconds
-	brief  bool          // it may end earlier than parked waiters expect
-	fixed  bool          // the watchdog does not renew it
+	brief  bool          // the lease may end earlier than parked waiters expect
+	fixed  bool          // the watchdog does not renew the lease
 	asked  bool          // Redis may have received a command of the owner
-	// open is closed at the end of an acquire without an answer, which Redis may still carry out; nil for none.
+	// open is closed at the end of an acquire that got no reply, which Redis may still execute; nil if there is none.
 	open <-chan struct{}
 
 	until validity.Until
@@ -35,32 +35,32 @@ type lease struct {
 	mu      sync.Mutex
 	ttl     time.Duration    // the TTL of the watchdog's renewals
 	longest time.Duration    // the longest TTL of an Extend
-	back    *pending.Release // the release of all holds; nil before it
-	gone    bool             // known to be lost
-	lost    chan struct{}    // nil until Lost is called
+	back    *pending.Release // the release of all holds; nil before the first Release
+	gone    bool             // the lease is known to be lost
+	lost    chan struct{}    // the channel of Lost; nil until Lost is called
 }
 
-// topic returns the topic on which the lock's release is published, for the channel.
+// topic returns the topic for a channel of the lock, sharded or not.
 func (held *lease) topic(channel string) redisson.Topic {
 	return held.locker.herald.Topic(held.key, channel)
 }
 
 // parkFor returns how long to wait for a lock with a PTTL of ms: at most the Locker's TTL, because the next holder's
-// lease may end sooner than this one's, without a message.
+// lease may end sooner than this one, and no message announces an expired lease.
 func (held *lease) parkFor(ms int64) time.Duration {
 	most := held.locker.config.TTL
-	if ms < 0 { // it has no TTL: another program has set it
+	if ms < 0 { // the key has no TTL, so another program has set it
 		return most
 	}
 	// 0 means less than a millisecond. The waiter parks for one millisecond, so that it does not poll without a pause.
 	return min(time.Duration(max(ms, 1))*time.Millisecond, most)
 }
 
-// ValidUntil returns the moment before the last acquire or renewal was sent, plus the TTL.
+// ValidUntil returns the instant before the last acquire or renewal was sent, plus the TTL.
 func (held *lease) ValidUntil() time.Time { return held.until.Get() }
 
-// Lost returns a channel that is closed when the watchdog, Extend or Release finds that
-// another owner has the lock or that the lease has run out.
+// Lost returns a channel that is closed when the watchdog, Extend or Release finds that the lease has expired or that
+// another owner has the lock.
 func (held *lease) Lost() <-chan struct{} {
 	held.mu.Lock()
 	defer held.mu.Unlock()
@@ -85,9 +85,9 @@ func (held *lease) lose() {
 	held.gone = true
 }
 
-// Release releases this hold; the release of an owner's last hold frees the lock. If Redis refuses the release, or
-// ctx ends without an answer, it is repeated in the background. The release of one of several holds is not repeated
-// after a missing answer, because it could release two holds; the hold counts as released.
+// Release releases this hold; the release of an owner's last hold frees the lock. If Redis refuses the release, or ctx
+// ends before the reply, the release is repeated in the background. If the owner has other holds, it is not repeated,
+// because a repetition could release two holds; the hold then counts as released.
 func (held *lease) Release(ctx context.Context) error {
 	held.locker.watchdog.forget(held)
 	err := held.give(ctx)
@@ -109,7 +109,7 @@ func (held *lease) give(ctx context.Context) error {
 		return err
 	case all != nil:
 		err := l.releases.Release(ctx, all)
-		if all.Asked != nil { // Redis may still execute the owner's acquire
+		if all.Asked != nil { // Redis may still execute an acquire of the owner that got no reply
 			l.releases.Add(all)
 		}
 		return err
@@ -119,7 +119,8 @@ func (held *lease) give(ctx context.Context) error {
 	})
 }
 
-// all returns the release of all holds of the owner, or nil if it has other leases.
+// all returns the release of all holds of the owner, or nil if the owner has other leases. It returns ErrNotHeld if the
+// lease was already released or lost.
 func (held *lease) all() (*pending.Release, error) {
 	l := held.locker
 	held.mu.Lock()
@@ -131,7 +132,7 @@ func (held *lease) all() (*pending.Release, error) {
 	if held.holder != nil {
 		stay, known := l.holders.remove(held)
 		switch {
-		case !known: // it was released or lost
+		case !known: // already released or lost
 			return nil, strategies.ErrNotHeld
 		case stay > 0:
 			return nil, nil
@@ -142,9 +143,8 @@ func (held *lease) all() (*pending.Release, error) {
 	return held.back, nil
 }
 
-// Extend makes the lease last ttl from now on, or after an error at most that long. If the
-// watchdog renews the lease, ttl is at least the Locker's own, and the watchdog continues
-// with it.
+// Extend makes the lease last for ttl from now on. After an error the lease lasts at most that long. If the watchdog
+// renews the lease, Extend uses at least the Locker's TTL, and later renewals use the same TTL as Extend.
 func (held *lease) Extend(ctx context.Context, ttl time.Duration) error {
 	if held.locker.watchdog != nil && !held.fixed {
 		ttl = max(ttl, held.locker.config.TTL)
@@ -172,13 +172,13 @@ func (held *lease) Extend(ctx context.Context, ttl time.Duration) error {
 	return nil
 }
 
-// extending is called before a renewal is sent, and the returned func is called with its answer. The renewal of an
-// owner that may hold the lock more than once never shortens a lease.
+// extending must be called before a renewal is sent, and the returned function with its outcome, see
+// validity.Until.Extending. The renewal of an owner that may hold the lock more than once never shortens a lease.
 func (held *lease) extending(ttl time.Duration) (answer func(done, open bool)) {
 	sent := time.Now()
 	if held.holder == nil {
 		answer = held.until.Extending(sent, ttl)
-		held.locker.watchdog.look(held) // it may end earlier than before
+		held.locker.watchdog.look(held) // the lease may end earlier than before
 		return answer
 	}
 	return func(done, _ bool) {

@@ -21,30 +21,30 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/validity"
 )
 
-// protocol is the set of commands in which the locks of the family differ.
+// protocol has the commands in which the kinds of lock differ.
 type protocol interface {
 	// scripts returns the scripts to load before the first acquire.
 	scripts() []*redis.Script
-	// acquire sends one acquire; an owner that has the lock gets one more hold. It may run longer than its caller waits,
-	// so it does not change held.
+	// acquire sends one acquire. An owner that already has the lock gets one more hold. acquire may outlast its caller, so
+	// it must not change held.
 	acquire(ctx context.Context, client redis.Scripter, held *lease) (answer, error)
-	// granted returns an acquired lease in the form that its holder gets.
+	// granted converts an acquired lease to the lease that Acquire returns.
 	granted(held *lease) strategies.Lease
-	// release releases all holds of the owner, or one of several. It returns ErrNotHeld if the owner has none. The
-	// command of held's topic publishes the release of the last hold.
+	// release releases one hold of the owner if one is true, otherwise all holds. It returns ErrNotHeld if the owner has
+	// none. The release of the last hold is published on held's topic.
 	release(ctx context.Context, client redis.Scripter, held *lease, one bool) error
 	// channel returns the channel on which a waiter for the lease receives releases.
 	channel(held *lease) string
 }
 
-// answer is the answer of Redis to an acquire.
+// answer is the parsed reply to an acquire.
 type answer struct {
 	taken bool
 	left  time.Duration // the longest time to park if another owner has the lock
 	fence int64         // the token of fenced, if the lock was acquired
 }
 
-// queuer is a protocol whose waiters are in a queue in Redis. A waiter that gives up leaves the queue.
+// queuer is a protocol with a queue of waiters in Redis. A waiter that gives up must leave the queue.
 type queuer interface {
 	leave(ctx context.Context, held *lease)
 }
@@ -59,7 +59,7 @@ type Locker struct {
 	owners   *token.Names
 	holders  holders
 	releases pending.Releases
-	watchdog *watchdog // nil without renewals
+	watchdog *watchdog // nil if leases are not renewed
 	closed   atomic.Bool
 }
 
@@ -68,9 +68,9 @@ type parts struct {
 	protocol protocol
 	notifier redisson.Notifier
 	herald   *redisson.Herald
-	renew    bool   // a watchdog renews the leases without a TTL of their own
-	blind    bool   // waiters do not try again after subscribing, so wake-ups get lost
-	sleeps   bool   // waiters do not try again when the holder's TTL is over
+	renew    bool   // a watchdog renews the leases, except those of AcquireFor
+	blind    bool   // waiters do not try again after subscribing, so they may miss a release
+	sleeps   bool   // waiters do not try again when the holder's TTL has expired
 	finish   func() // ends the goroutines of the protocol; may be nil
 }
 
@@ -103,22 +103,22 @@ func (l *Locker) TryAcquire(ctx context.Context, key string) (strategies.Lease, 
 	return l.acquire(ctx, l.lease(key, l.owners.Next()), true)
 }
 
-// AcquireFor is Acquire for a lease of ttl, which the watchdog does not renew. Redisson calls ttl the lease time. ttl
-// must be at least 1 ms.
+// AcquireFor is Acquire for a lease of ttl, at least 1 ms, which the watchdog does not renew. Redisson calls ttl the
+// lease time.
 func (l *Locker) AcquireFor(ctx context.Context, key string, ttl time.Duration) (strategies.Lease, error) {
 	return l.acquireFor(ctx, key, ttl, false)
 }
 
-// TryAcquireFor tries once for a lease like AcquireFor's.
+// TryAcquireFor is AcquireFor with a single try.
 func (l *Locker) TryAcquireFor(ctx context.Context, key string, ttl time.Duration) (strategies.Lease, error) {
 	return l.acquireFor(ctx, key, ttl, true)
 }
 
-// AcquireAs is Acquire for an owner that may hold the lock already: all acquires of one Locker under the same owner's
-// name belong to one holder. Like a thread, an owner must not wait for one lock twice at the same time.
+// AcquireAs is Acquire for an owner that may already hold the lock: all acquires of one Locker with the same owner's
+// name belong to one holder. Like a thread, an owner must not wait for the same lock twice at the same time.
 //
-// An acquire whose reply was lost may leave the owner one hold too many in Redis. The release of
-// its last lease ends all of them.
+// If the reply to an acquire is lost, the owner may have one hold in Redis without a lease. The release of the owner's
+// last lease ends all its holds.
 func (l *Locker) AcquireAs(ctx context.Context, key, owner string) (strategies.Lease, error) {
 	of := l.holders.find(hold{l.config.Key(key), owner}, l.owners.Next)
 	held := l.lease(key, of.name)
@@ -126,8 +126,8 @@ func (l *Locker) AcquireAs(ctx context.Context, key, owner string) (strategies.L
 	return l.acquire(ctx, held, false)
 }
 
-// Close ends the subscriptions and the watchdog, and repeats the releases that Redis has not answered. Leases can
-// still be released. Close waits at most two seconds for a Redis that does not answer.
+// Close ends the subscriptions and the watchdog, and repeats the releases to which Redis has not replied. Leases can
+// still be released. If Redis does not reply, Close returns after two seconds.
 func (l *Locker) Close() error {
 	if l.closed.Swap(true) {
 		return nil
@@ -160,7 +160,7 @@ func (l *Locker) acquireFor(ctx context.Context, key string, ttl time.Duration, 
 	return l.acquire(ctx, held, once)
 }
 
-// acquire tries once, or until it has the lock.
+// acquire tries once if once is true, otherwise until it has the lock.
 func (l *Locker) acquire(ctx context.Context, held *lease, once bool) (strategies.Lease, error) {
 	if l.closed.Load() {
 		return nil, strategies.ErrClosed
@@ -186,7 +186,7 @@ func (l *Locker) acquire(ctx context.Context, held *lease, once bool) (strategie
 	return l.protocol.granted(held), nil
 }
 
-// park waits until the caller has the lock. left is the holder's remaining time.
+// park waits until the caller has the lock. left is the longest time until the next try.
 func (l *Locker) park(ctx context.Context, held *lease, left time.Duration) error {
 	w := redisson.Waiting{
 		Notifier: l.notifier, Topic: held.topic(l.protocol.channel(held)), Probe: l.config.Probe, Left: left, Blind: l.blind,
@@ -201,8 +201,8 @@ func (l *Locker) park(ctx context.Context, held *lease, left time.Duration) erro
 	})
 }
 
-// try makes one attempt. After an error the caller does not hold the lock, or it is released soon; after
-// validity.ErrLate the caller may try again.
+// try makes one attempt. After an error the caller does not hold the lock; if Redis may have granted it, try also
+// releases it. After validity.ErrLate the caller may try again.
 func (l *Locker) try(ctx context.Context, held *lease) (taken bool, left time.Duration, err error) {
 	if err := l.herald.Learn(ctx); err != nil {
 		return false, 0, err
@@ -211,7 +211,7 @@ func (l *Locker) try(ctx context.Context, held *lease) (taken bool, left time.Du
 	got, err := bounded.Get(ctx, &l.releases.Calls, func() (answer, error) {
 		return l.protocol.acquire(ctx, l.client, held)
 	})
-	l.config.Probe.Attempt() // counted after the answer, so that the attempt saw everything that was counted before
+	l.config.Probe.Attempt() // after the reply, so that tests know that Redis has executed each counted attempt
 	open := pending.Asked(err)
 	switch {
 	case open != nil:
@@ -236,8 +236,8 @@ func (l *Locker) try(ctx context.Context, held *lease) (taken bool, left time.Du
 	return got.taken, got.left, err
 }
 
-// undo releases the lock that an acquire without an answer may have taken. If the owner has other leases, the release
-// of the last one does this.
+// undo releases the lock that an acquire without a reply may have taken. If the owner has other leases, the release of
+// the last one does this instead.
 func (l *Locker) undo(ctx context.Context, held *lease) {
 	if held.holder != nil && l.holders.leaveOpen(held.holder, held.open) {
 		return
@@ -245,28 +245,28 @@ func (l *Locker) undo(ctx context.Context, held *lease) {
 	l.releases.GiveBack(ctx, l.release(held, held.term, held.open))
 }
 
-// undoLate releases a lock that was granted too late. It returns validity.ErrLate only after the release, because a
-// release under way could hit the same owner's next acquire.
+// undoLate releases a lock that was granted too late. It returns validity.ErrLate only after the release has succeeded,
+// because a release that is still under way could undo the same owner's next acquire.
 func (l *Locker) undoLate(ctx context.Context, held *lease) error {
 	if held.holder != nil && l.holders.count(held.holder) > 0 {
 		return validity.ErrLate
 	}
 	err := l.releases.Release(ctx, l.release(held, held.term, nil))
 	if err != nil && !errors.Is(err, strategies.ErrNotHeld) {
-		return fmt.Errorf("give back a lock that was granted too late: %w", err)
+		return fmt.Errorf("release a lock that was granted too late: %w", err)
 	}
 	return validity.ErrLate
 }
 
-// release releases all holds of an owner, which keeps the lock in Redis for at most ttl. open is the field of a
-// lease.
+// release returns the release of all holds of held's owner. ttl is the longest time for which Redis keeps the lock;
+// open is the field of that name of a lease.
 func (l *Locker) release(held *lease, ttl time.Duration, open <-chan struct{}) *pending.Release {
 	return &pending.Release{TTL: ttl, Asked: open, Send: func(ctx context.Context) error {
 		return l.protocol.release(ctx, l.client, held, false)
 	}}
 }
 
-// giveUp removes a waiter whose wait has failed from the queue.
+// giveUp removes a waiter whose acquire has failed from the queue, if the protocol has one.
 func (l *Locker) giveUp(ctx context.Context, held *lease) {
 	q, ok := l.protocol.(queuer)
 	if !ok || !held.asked || held.wait == 0 {

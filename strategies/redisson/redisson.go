@@ -35,7 +35,7 @@ import (
 //go:embed *.md
 var docs embed.FS
 
-// These are the names of the kinds.
+// These are the names of the kinds of lock.
 const (
 	pubsub    = "pubsub"
 	broadcast = "pubsub-broadcast"
@@ -71,15 +71,15 @@ func Strategies() []strategies.Strategy {
 			Connections: strategies.Connections{PerInstance: 1},
 			Limits: []strategies.Limit{{
 				Check: "late commands",
-				Because: "an acquire that Redis receives late queues a waiter that has gone, which blocks the queue " +
-					"until wait-timeout is over",
+				Because: "an acquire that Redis receives late queues a waiter that no longer waits, which blocks the " +
+					"queue until wait-timeout is over",
 			}},
 			Rights: redisson.Rights(slices.Concat(hash, queueCommands)...),
 		}, FairDefaults(), OpenFair, queuePrefix, deadlinesPrefix),
 		define(strategies.Info{
 			Name:        fenced,
 			Format:      "Redisson RFencedLock",
-			Summary:     "Redisson RFencedLock: pubsub, plus a token that only grows",
+			Summary:     "Redisson RFencedLock: pubsub with a fencing token",
 			Assumes:     "the server keeps its data",
 			Claims:      strategies.Claims{Fencing: true},
 			Persistent:  []string{tokenPrefix + ":{key}"},
@@ -106,7 +106,8 @@ func java(call string) []strategies.Library {
 	return []strategies.Library{{Language: "Java", Package: "org.redisson:redisson", Call: call}}
 }
 
-// define adds the properties that all kinds have in common. A kind may have further keys with the given prefixes.
+// define adds the properties that all kinds have in common. prefixes are the prefixes of the keys that a kind has in
+// addition to the lock's hash.
 func define[O strategies.Refiner](
 	info strategies.Info, defaults O, open func(goredis.Config, O) (*Locker, error), prefixes ...string,
 ) strategies.Strategy {
@@ -125,27 +126,28 @@ func define[O strategies.Refiner](
 	return strategies.Define(defaults.Refine(info), defaults, open)
 }
 
-// WatchdogOption is the option of every kind.
+// WatchdogOption is the option that every kind has.
 type WatchdogOption struct {
 	Watchdog bool `opt:"watchdog" help:"renew leases every TTL/3 while they are held"`
 }
 
-// Refine claims a watchdog if the watchdog runs.
+// Refine sets the claim Watchdog if the option is true.
 func (o WatchdogOption) Refine(info strategies.Info) strategies.Info {
 	info.Claims.Watchdog = o.Watchdog
 	return info
 }
 
-// Options are the options of fenced. pubsub has them too.
+// Options are the options of fenced. The options of pubsub include them.
 type Options struct {
 	WatchdogOption
-	// On a cluster of Redis 7 or later a release is published by SPUBLISH and received by SSUBSCRIBE, as in Redisson:
-	// only the node with the lock's hash slot receives it. A process then has a connection to each node on whose locks
-	// it has waited. On older clusters, or with off, PUBLISH goes to every node. All processes must have the same value.
+	// On a cluster of Redis 7 or later, releases are published by SPUBLISH and received by SSUBSCRIBE, as in Redisson, so
+	// that only the node with the lock's hash slot handles them. A process then has a connection to each node on whose
+	// locks it has waited. On older clusters, or with off, releases are published by PUBLISH, which every node forwards to
+	// all others. All processes must use the same value.
 	Sharded string `opt:"sharded" help:"on a cluster: publish releases by SPUBLISH (on), by PUBLISH (off), or by SPUBLISH where the servers support it (auto)"`
 }
 
-// Defaults are Redisson's: the watchdog runs, sharded is auto.
+// Defaults returns Redisson's defaults: the watchdog runs, and sharded is auto.
 func Defaults() Options { return Options{WatchdogOption{true}, redisson.ShardedAuto} }
 
 // Validate rejects an unknown value of sharded.
@@ -154,12 +156,12 @@ func (o Options) Validate() error { return redisson.ValidSharded(o.Sharded) }
 // PubSubOptions are the options of pubsub.
 type PubSubOptions struct {
 	Options
-	Blind bool   `opt:"blind" help:"do not try again after subscribing: a release in between wakes no waiter (unsafe, to be measured)"`
-	Park  string `opt:"park" help:"how long a waiter without a message sleeps: until the holder's TTL is over (ttl), or until its own deadline (deadline: it misses a crash; to be measured)"`
+	Blind bool   `opt:"blind" help:"do not try again after subscribing, so that a release before the subscription wakes no waiter (unsafe, only for measurements)"`
+	Park  string `opt:"park" help:"how long a waiter sleeps without a message: until the holder's TTL expires (ttl), or until its own deadline (deadline: does not notice a holder's crash; only for measurements)"`
 
-	Confirm bool `opt:"confirm" help:"each waiter waits until the shared SUBSCRIBE is confirmed; false, as in sample code: only the first waiter does (unsafe, to be measured)"`
-	Hoard   bool `opt:"hoard" help:"keep the subscription, and a wake-up for each message that found no waiter, as in sample code with Semaphore(0) (slow, to be measured)"`
-	HandOn  bool `opt:"hand-on" help:"a waiter that gives up passes its wake-up to the next; false, as in sample code: the wake-up is lost (unsafe, to be measured)"`
+	Confirm bool `opt:"confirm" help:"each waiter waits until the shared SUBSCRIBE is confirmed; false, as in published samples: only the first waiter does (unsafe, only for measurements)"`
+	Hoard   bool `opt:"hoard" help:"keep the subscription, and a wake-up for each message that arrived while no client waited, as in published samples with Semaphore(0) (slow, only for measurements)"`
+	HandOn  bool `opt:"hand-on" help:"a waiter that gives up passes its wake-up to the next waiter; false, as in published samples: the wake-up is lost (unsafe, only for measurements)"`
 }
 
 // These are the values of park: how long a waiter without a message sleeps.
@@ -168,7 +170,8 @@ const (
 	parkDeadline = "deadline"
 )
 
-// PubSubDefaults are Defaults without the faults of sample code; waiters try again when the holder's TTL is over.
+// PubSubDefaults returns Defaults without the faults of published sample code. Waiters try again when the holder's TTL
+// has expired.
 func PubSubDefaults() PubSubOptions {
 	return PubSubOptions{Options: Defaults(), Park: parkTTL, Confirm: true, HandOn: true}
 }
@@ -186,7 +189,7 @@ func (o PubSubOptions) Validate() error {
 	return errors.Join(o.Options.Validate(), park)
 }
 
-// Refine also describes the faults of the options that exist only to be measured.
+// Refine also describes the faults of the options that exist only for measurements.
 func (o PubSubOptions) Refine(info strategies.Info) strategies.Info {
 	var caveats []string
 	add := func(is bool, caveat string) {
@@ -194,20 +197,20 @@ func (o PubSubOptions) Refine(info strategies.Info) strategies.Info {
 			caveats = append(caveats, caveat)
 		}
 	}
-	add(o.Blind, "a release between the first try and the subscription wakes no waiter: "+
-		"the waiter sleeps until the TTL is over")
+	add(o.Blind, "a release between a waiter's first try and its subscription does not wake the waiter, which then "+
+		"sleeps until the TTL expires")
 	add(o.Park == parkDeadline, "after a holder's crash each waiter sleeps until its own deadline")
-	add(!o.Confirm, "sample code of articles: a waiter that joins a subscription before Redis has confirmed it misses a "+
-		"release, and sleeps until the TTL is over if the first waiter gives up")
-	add(o.Hoard, "sample code of articles: a process keeps a permit of each message that found no waiter, and its "+
-		"next waiters try in vain for each")
-	add(!o.HandOn, "sample code of articles: a waiter that gives up takes its wake-up with it, and the others sleep "+
-		"until the TTL is over although the lock is free")
+	add(!o.Confirm, "as in published sample code, a waiter that joins a subscription before Redis has confirmed it may "+
+		"miss a release, and sleeps until the TTL expires if the first waiter gives up")
+	add(o.Hoard, "as in published sample code, a process keeps a wake-up for each message that arrived while no client "+
+		"waited, and for each of them a later waiter tries in vain")
+	add(!o.HandOn, "as in published sample code, a waiter that gives up does not pass on its wake-up, so other waiters "+
+		"sleep until the TTL expires although the lock is free")
 	info.Caveat = strings.Join(caveats, "; ")
 	return o.Options.Refine(info)
 }
 
-// check rejects a configuration that no kind can be opened with.
+// check returns all errors in the configuration and the options of the named kind, joined.
 func check(name string, config goredis.Config, options error) error {
 	if err := errors.Join(config.Validate(1), options); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
@@ -215,7 +218,8 @@ func check(name string, config goredis.Config, options error) error {
 	return nil
 }
 
-// subscribing returns the parts of a Locker whose waiters share a subscription of the node's client.
+// subscribing returns the parts of a Locker whose waiters share one subscription connection, opened by the node's
+// client.
 func subscribing(node goredis.Node, k protocol, sharded string, watchdog bool, flaws redisson.Flaws) parts {
 	return parts{
 		protocol: k, notifier: redisson.NewNotifier(node, redisson.One, flaws), herald: redisson.NewHerald(node, sharded),
@@ -278,9 +282,9 @@ func OpenSpin(config goredis.Config, o WatchdogOption) (*Locker, error) {
 	}), nil
 }
 
-// NewPubSub makes Redisson's RLock for a service, on one Redis or Redis Cluster, with PubSubDefaults. It sends no
-// command to Redis. Its error joins all errors of the options. The caller closes the client, after the Locker. The
-// field Watchdog of the options has no effect on a Locker of package lock; lock.Watchdog enables renewals.
+// NewPubSub returns Redisson's RLock for a service, on one Redis or Redis Cluster, with PubSubDefaults. It sends no
+// command to Redis. Its error joins all errors of the options. The caller must close the client after the Locker. The
+// field Watchdog of PubSubDefaults has no effect here; lock.Watchdog enables renewals.
 func NewPubSub(client redis.UniversalClient, options ...lock.Option) (*lock.Locker, error) {
 	return lock.Open([]redis.UniversalClient{client}, OpenPubSub, PubSubDefaults(), options)
 }

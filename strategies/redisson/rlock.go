@@ -24,8 +24,8 @@ var (
 	renewScript   = redis.NewScript(renewSource)
 )
 
-// rlock is the plain lock: a hash of the owner and its number of holds. The rlock of an RSpinLock is quiet: a release
-// publishes no message.
+// rlock is the protocol of the plain lock, a hash that maps the owner to its number of holds. If it is quiet, as for an
+// RSpinLock, a release publishes no message.
 type rlock struct{ quiet bool }
 
 func (rlock) scripts() []*redis.Script { return []*redis.Script{acquireScript, releaseScript} }
@@ -45,7 +45,7 @@ func (k rlock) release(ctx context.Context, client redis.Scripter, held *lease, 
 		held.term.Milliseconds(), held.owner, one, topic.Channel, topic.Command()))
 }
 
-// answered reads the reply of an acquire: nil if the owner has the lock, otherwise the lock's PTTL.
+// answered parses the reply to an acquire: nil if the owner has the lock, otherwise the lock's PTTL.
 func (held *lease) answered(reply *redis.Cmd) (answer, error) {
 	ms, err := redisson.Integer(reply)
 	switch {
@@ -57,7 +57,7 @@ func (held *lease) answered(reply *redis.Cmd) (answer, error) {
 	return answer{left: held.parkFor(ms)}, nil
 }
 
-// released reads the reply of a release: nil if the owner had no hold.
+// released parses the reply to a release. A nil reply means that the owner had no hold; the error is then ErrNotHeld.
 func released(reply *redis.Cmd) error {
 	_, err := redisson.Flag(reply)
 	if errors.Is(err, redis.Nil) {
@@ -68,5 +68,5 @@ func released(reply *redis.Cmd) error {
 
 func (rlock) channel(held *lease) string { return channelOf(held.key) }
 
-// channelOf returns the channel of a lock; those of fair's waiters begin with it.
+// channelOf returns the channel of a lock. It is also the prefix of the channels of fair's waiters.
 func channelOf(lock string) string { return redisson.Prefixed("redisson_lock__channel", lock) }

@@ -15,18 +15,19 @@ import (
 )
 
 const (
-	// renewalsAtOnce is the number of leases that one round trip renews.
+	// renewalsAtOnce is the largest number of leases that one round trip renews.
 	renewalsAtOnce = 256
-	// mostBatches is the largest number of concurrent batches, because each uses a connection. Batches that take longer
-	// than batchPatience do not count.
+	// mostBatches is the largest number of concurrent batches, because each uses a connection. A batch that takes longer
+	// than batchPatience no longer counts.
 	mostBatches = 4
-	// batchPatience is how long a batch delays others.
+	// batchPatience is the longest time for which a batch can delay other batches.
 	batchPatience = time.Second
 )
 
-// watchdog renews the leases that a Locker holds, every TTL/3, and reports those that have ended. One goroutine,
-// which the first lease starts, keeps the time. It does not wait for answers of Redis, because a client may ignore
-// contexts, and then a batch takes as long as its timeouts. watch, look and forget do nothing on a nil watchdog.
+// watchdog renews the leases that a Locker holds every TTL/3, and reports the loss of those that have expired. One
+// goroutine (run), which the first lease starts, schedules this. It does not wait for replies of Redis, because a
+// client may ignore contexts, so that a batch can take as long as the client's timeouts. watch, look and forget do
+// nothing on a nil watchdog.
 type watchdog struct {
 	client redis.UniversalClient
 	ttl    time.Duration
@@ -35,12 +36,12 @@ type watchdog struct {
 	tasks  background.Group // run, and the batches until batchPatience is over
 	calls  bounded.Calls    // the batches
 	turns  chan struct{}    // one for each batch under way
-	sooner chan struct{}    // a lease ends before first; capacity 1
+	sooner chan struct{}    // signals that first has become earlier; capacity 1
 
 	mu      sync.Mutex
 	started bool
-	held    map[*lease]bool // the value is whether a renewal is under way
-	first   time.Time       // when run next checks for ended leases; zero if none is held
+	held    map[*lease]bool // the value is true while a renewal is under way
+	first   time.Time       // when the first lease expires; zero if none is held
 }
 
 func newWatchdog(client redis.UniversalClient, ttl time.Duration) *watchdog {
@@ -62,7 +63,7 @@ func (w *watchdog) watch(held *lease) {
 	w.look(held)
 }
 
-// look makes the watchdog report a lease in time whose end has become earlier.
+// look makes the watchdog notice in time if the end of a lease has become earlier.
 func (w *watchdog) look(held *lease) {
 	if w == nil {
 		return
@@ -96,7 +97,7 @@ func (w *watchdog) take(held *lease) bool {
 	return known
 }
 
-// close waits for at most two seconds for renewals without an answer.
+// close stops the watchdog and waits for renewals without a reply, at most two seconds.
 func (w *watchdog) close() {
 	w.stop()
 	w.tasks.Close()
@@ -125,7 +126,7 @@ func (w *watchdog) run() {
 	}
 }
 
-// rest returns the time until the first lease ends.
+// rest returns the time until the first lease expires, or the TTL if none is held.
 func (w *watchdog) rest() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -135,7 +136,7 @@ func (w *watchdog) rest() time.Duration {
 	return time.Until(w.first)
 }
 
-// report removes the leases that have ended and reports them as lost.
+// report removes the leases that have expired and reports them as lost.
 func (w *watchdog) report() {
 	var ended []*lease
 	now := time.Now()
@@ -171,7 +172,7 @@ func (w *watchdog) due() []*lease {
 	return leases
 }
 
-// renewed records that the renewals of some leases are over.
+// renewed records that no renewal of these leases is under way any more.
 func (w *watchdog) renewed(leases []*lease) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -182,7 +183,8 @@ func (w *watchdog) renewed(leases []*lease) {
 	}
 }
 
-// send renews some leases when it is their turn, and delays the other batches for at most batchPatience.
+// send renews a batch of leases as soon as fewer than mostBatches are under way. It delays other batches for at most
+// batchPatience.
 func (w *watchdog) send(leases []*lease) {
 	select {
 	case w.turns <- struct{}{}:
@@ -195,13 +197,14 @@ func (w *watchdog) send(leases []*lease) {
 	_ = w.calls.Do(ctx, func() error { w.renew(leases); return nil })
 }
 
-// renew renews some leases by one round trip. It reports a lease as lost if another owner has the lock.
+// renew renews a batch of leases in one round trip. It reports a lease as lost if Redis no longer has it.
 func (w *watchdog) renew(leases []*lease) {
 	defer w.renewed(leases)
 	ctx, cancel := context.WithTimeout(w.ctx, w.ttl/3)
 	defer cancel()
 	replies, answers := make([]*redis.Cmd, len(leases)), make([]func(done, open bool), len(leases))
-	// The code below checks every reply. It uses EVAL because a pipeline cannot fall back if the script is not cached.
+	// The loop below checks the error of every reply. The pipeline uses EVAL, because it could not fall back from EVALSHA
+	// if the script is not cached.
 	_, _ = w.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
 		for i, held := range leases {
 			ttl := held.renewal()
@@ -215,7 +218,7 @@ func (w *watchdog) renew(leases []*lease) {
 	for i, held := range leases {
 		renewed, err := redisson.Flag(replies[i])
 		answers[i](renewed, indeterminate.MayHaveRun(err))
-		if err == nil && !renewed && w.take(held) { // otherwise it was released in between
+		if err == nil && !renewed && w.take(held) { // if take returns false, the lease was released in between
 			held.lose()
 		}
 	}
