@@ -39,10 +39,10 @@ type permit struct {
 	locker *Locker
 	name   string
 	topic  redisson.Topic
-	id     string // id of an expirable permit, 16 bytes as in Redisson; otherwise ""
+	id     string // the id of an expirable permit, 16 bytes as in Redisson; "" for other permits
 }
 
-// keys returns the keys of the semaphore and, if permits expire, of their deadlines, in one hash slot.
+// keys returns the semaphore's key and, if the permit is expirable, the key of the deadlines, in the same hash slot.
 func (held *permit) keys() []string {
 	if held.id == "" {
 		return []string{held.name}
@@ -50,7 +50,7 @@ func (held *permit) keys() []string {
 	return []string{held.name, redisson.Suffixed(held.name, "timeout")}
 }
 
-// give releases the permit with the given client. It returns ErrNotHeld if the permit has run out.
+// give releases the permit with the given client. It returns ErrNotHeld if the permit has expired.
 func (held *permit) give(ctx context.Context, client redis.Scripter) error {
 	args := []any{held.topic.Channel, held.topic.Command()}
 	if held.id != "" {
@@ -63,7 +63,7 @@ func (held *permit) give(ctx context.Context, client redis.Scripter) error {
 	return err
 }
 
-// releasing returns the error of Release for the error of the command.
+// releasing converts the error of a release command to the error of Release.
 func (held *permit) releasing(ctx context.Context, err error) error {
 	if err == nil || errors.Is(err, strategies.ErrNotHeld) {
 		return err
@@ -71,7 +71,7 @@ func (held *permit) releasing(ctx context.Context, err error) error {
 	return fmt.Errorf("release %q: %w", held.name, indeterminate.Because(ctx, err))
 }
 
-// lasting is a permit that does not run out. Redis cannot distinguish a second release from the release of another
+// lasting is a permit that does not expire. Redis cannot distinguish a repeated release from the release of another
 // holder, so a release is repeated only if Redis has certainly not executed it.
 type lasting struct {
 	permit
@@ -79,7 +79,7 @@ type lasting struct {
 
 	mu       sync.Mutex
 	sending  bool
-	released bool // also if this is uncertain, because losing a permit is safer than adding one
+	released bool // true even if this is uncertain, because losing a permit is safer than adding one
 }
 
 // newLasting returns a permit that has not been acquired yet.
@@ -103,14 +103,15 @@ func (held *lasting) Release(ctx context.Context) error {
 	return held.releasing(ctx, err)
 }
 
-// unlessGiven repeats a release that ended with the error, if Redis has certainly not executed it.
+// unlessGiven makes the Locker repeat a release that ended with err, if Redis has certainly not executed it.
 func (held *lasting) unlessGiven(err error) {
 	if err != nil && !errors.Is(err, strategies.ErrNotHeld) && !indeterminate.MayHaveRun(err) {
 		held.locker.releases.Add(&held.back)
 	}
 }
 
-// once sends a release unless one is under way. If the permit counts as released it returns the given error.
+// once sends a release. It returns errUnderWay if another release is under way, and the given error if the permit
+// counts as released.
 func (held *lasting) once(ctx context.Context, released error) error {
 	held.mu.Lock()
 	if held.sending || held.released {
@@ -130,20 +131,20 @@ func (held *lasting) once(ctx context.Context, released error) error {
 	return err
 }
 
-// expirable is a permit that runs out.
+// expirable is a permit that expires.
 type expirable struct {
 	permit
 	until validity.Until
 
 	mu      sync.Mutex
-	longest time.Duration    // the longest time that it may last
+	longest time.Duration    // the longest TTL requested so far
 	back    *pending.Release // nil before the first Release
 }
 
 // ValidUntil returns the permit's deadline in Redis.
 func (held *expirable) ValidUntil() time.Time { return held.until.Get() }
 
-// Release releases the permit if it has not run out. If Redis refuses this, or ctx ends without an answer, the
+// Release releases the permit if it has not expired. If Redis refuses the release, or ctx ends before the reply, the
 // release is repeated in the background.
 func (held *expirable) Release(ctx context.Context) error {
 	held.mu.Lock()
@@ -155,15 +156,16 @@ func (held *expirable) Release(ctx context.Context) error {
 	return held.releasing(ctx, held.locker.releases.Release(ctx, back))
 }
 
-// release releases the permit that an acquire has got or, if asked is not nil, may get until asked is closed.
+// release returns the release of a permit that was granted or, if asked is not nil, may have been granted by an acquire
+// that got no reply. asked is the field Asked of pending.Release.
 func (held *expirable) release(asked <-chan struct{}) *pending.Release {
 	return &pending.Release{TTL: held.longest, Asked: asked, Send: func(ctx context.Context) error {
 		return held.give(ctx, held.locker.client)
 	}}
 }
 
-// Extend prolongs the permit if it has not run out. A deadline in Redis is never made earlier, because a late command
-// would then end the permit at once.
+// Extend prolongs the permit if it has not expired. It never makes the deadline in Redis earlier, because a late
+// command could then end the permit at once.
 func (held *expirable) Extend(ctx context.Context, ttl time.Duration) error {
 	l := held.locker
 	held.mu.Lock()
@@ -184,7 +186,7 @@ func (held *expirable) Extend(ctx context.Context, ttl time.Duration) error {
 	return nil
 }
 
-// deadline returns when a permit taken now for ttl runs out, in epoch ms and as an instant.
+// deadline returns when a permit that is taken now for ttl expires, in epoch ms and as an instant.
 func deadline(now time.Time, ttl time.Duration) (ms int64, until time.Time) {
 	ms = now.UnixMilli() + max(ttl.Milliseconds(), 1)
 	return ms, now.Add(time.UnixMilli(ms).Sub(now))

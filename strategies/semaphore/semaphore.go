@@ -60,15 +60,15 @@ func Strategy() strategies.Strategy {
 // Options are the options of the semaphore.
 type Options struct {
 	Permits int `opt:"permits" help:"number of clients that may hold one key at a time"`
-	// Expirable permits are laid out like those of RPermitExpirableSemaphore: each has an id
-	// with a deadline in a sorted set, {key}:timeout. The next acquire gives back those that
-	// are overdue. The layout is that of Redisson 3's public sources; it has not been
-	// tried against Redisson 4, and is not claimed to be compatible.
-	Expirable bool   `opt:"expirable" help:"permits run out after the TTL, so that the permit of a dead holder comes back"`
+	// Expirable permits have the data layout of Redisson's RPermitExpirableSemaphore: each permit has an id with a
+	// deadline in a sorted set, {key}:timeout. The next acquire frees permits that are past their deadlines. The layout
+	// follows the public sources of Redisson 3. It has not been tested with Redisson 4 and is not claimed to be
+	// compatible.
+	Expirable bool   `opt:"expirable" help:"permits expire after the TTL, so that the permit of a dead holder becomes free again"`
 	Sharded   string `opt:"sharded" help:"on a cluster: publish releases by SPUBLISH (on), by PUBLISH (off), or by SPUBLISH where the servers support it (auto)"`
 }
 
-// Defaults returns 4 permits that do not expire; sharded is auto, as in Redisson.
+// Defaults returns the default options: 4 permits that do not expire, and sharded is auto, as in Redisson.
 func Defaults() Options { return Options{Permits: 4, Sharded: redisson.ShardedAuto} }
 
 // Validate rejects a semaphore without permits, and an unknown value of sharded.
@@ -88,7 +88,7 @@ func (o Options) Refine(info strategies.Info) strategies.Info {
 	commands := []string{"get", "set", "incrby", "decr"}
 	if o.Expirable {
 		info.Libraries, info.Format = nil, ""
-		info.Summary = "N permits that end with their TTL, laid out like RPermitExpirableSemaphore's"
+		info.Summary = "N permits that expire after the TTL, in the data layout of RPermitExpirableSemaphore"
 		commands = append(commands, "zadd", "zrange", "zrem", "zremrangebyscore", "zscore")
 	} else {
 		commands = append(commands, "exists")
@@ -97,10 +97,10 @@ func (o Options) Refine(info strategies.Info) strategies.Info {
 	info.Rights.Channels = []string{"redisson_sc:*{key}"}
 	info.Limits = nil
 	if !o.Expirable {
-		info.Caveat = "a holder that crashes never gives its permit back"
+		info.Caveat = "the permit of a holder that crashes stays taken for ever"
 		info.Limits = []strategies.Limit{{
 			Check:   "cancelled release",
-			Because: "a release without an answer may have been carried out, and a second one adds a permit too many",
+			Because: "Redis may have executed a release that got no reply, and a second release would add an extra permit",
 		}}
 	}
 	return info
@@ -116,21 +116,21 @@ type Locker struct {
 	releases pending.Releases
 	closed   atomic.Bool
 
-	instance [8]byte // the random part of the permits' ids
-	last     atomic.Uint64
+	instance [8]byte       // the random part of the permits' ids
+	last     atomic.Uint64 // the number in the last id
 }
 
-// New makes a semaphore with the given number of permits for a service, on one Redis or Redis Cluster. A permit runs
-// out after its TTL (Expirable). New sends no command to Redis. Its error joins all errors of the options. The caller
-// closes the client, after the Locker.
+// New returns a semaphore with the given number of permits for a service, on one Redis or Redis Cluster. A permit
+// expires after its TTL (Expirable). New sends no command to Redis. Its error joins all errors of the options. The
+// caller must close the client after the Locker.
 func New(client redis.UniversalClient, permits int, options ...lock.Option) (*lock.Locker, error) {
 	with := Defaults()
 	with.Permits, with.Expirable = permits, true
 	return NewWith(client, with, options...)
 }
 
-// NewWith is New with any Options. Permits that are not Expirable have no end: they ignore
-// the TTL, and their ValidUntil is the zero time.
+// NewWith is New with any Options. Permits that are not Expirable never expire: the TTL has no effect, and their
+// ValidUntil is the zero time.
 func NewWith(client redis.UniversalClient, options Options, more ...lock.Option) (*lock.Locker, error) {
 	return lock.Open([]redis.UniversalClient{client}, Open, options, more)
 }
@@ -146,7 +146,7 @@ func Open(config goredis.Config, options Options) (*Locker, error) {
 		config: config, options: options, client: node.Client,
 		notifier: redisson.NewNotifier(node, wakes, redisson.Flaws{}), herald: redisson.NewHerald(node, options.Sharded),
 	}
-	_, _ = rand.Read(l.instance[:]) // it never fails
+	_, _ = rand.Read(l.instance[:]) // never fails
 	return l, nil
 }
 
@@ -155,7 +155,8 @@ func (l *Locker) topic(name string) redisson.Topic {
 	return l.herald.Topic(name, redisson.Prefixed("redisson_sc", name))
 }
 
-// wakes returns the number of waiters that the free permits can serve; all, if the number is not known.
+// wakes returns the number of waiters to wake for a published number of free permits. If the number is not known, all
+// waiters are woken.
 func wakes(free string) int {
 	n, err := strconv.Atoi(free)
 	if err != nil {
@@ -164,8 +165,7 @@ func wakes(free string) int {
 	return n
 }
 
-// Prepare loads the scripts, opens the subscription connection and sets the
-// semaphores up.
+// Prepare loads the scripts, opens the subscription connection and sets the number of permits for each key.
 func (l *Locker) Prepare(ctx context.Context, keys []string) error {
 	load := func() error { return goredis.Load(ctx, l.client, prepareScript, acquireScript, releaseScript) }
 	if err := l.releases.Calls.Do(ctx, load); err != nil {
@@ -198,13 +198,13 @@ func (l *Locker) TryAcquire(ctx context.Context, key string) (strategies.Lease, 
 	return l.TryAcquireFor(ctx, key, l.config.TTL)
 }
 
-// AcquireFor is Acquire for a permit that lasts ttl, at least 1 ms. Permits that are not
-// expirable do not run out; for them the ttl has no effect.
+// AcquireFor is Acquire for a permit that expires after ttl, at least 1 ms. If permits are not Expirable, ttl has no
+// effect.
 func (l *Locker) AcquireFor(ctx context.Context, key string, ttl time.Duration) (strategies.Lease, error) {
 	return l.acquire(ctx, key, ttl, false)
 }
 
-// TryAcquireFor tries once for a permit like AcquireFor's.
+// TryAcquireFor is AcquireFor with a single try.
 func (l *Locker) TryAcquireFor(ctx context.Context, key string, ttl time.Duration) (strategies.Lease, error) {
 	return l.acquire(ctx, key, ttl, true)
 }
@@ -224,7 +224,7 @@ func (l *Locker) acquire(ctx context.Context, key string, ttl time.Duration, onc
 	return held, nil
 }
 
-// take tries once, or until it has a permit.
+// take tries once if once is true, otherwise until it has a permit.
 func (l *Locker) take(
 	ctx context.Context, name string, ttl time.Duration, once bool,
 ) (held strategies.Lease, err error) {
@@ -237,7 +237,7 @@ func (l *Locker) take(
 	topic := l.topic(name)
 	try := func() (taken bool, left time.Duration, err error) {
 		held, left, err = l.try(ctx, name, topic, ttl)
-		l.config.Probe.Attempt() // counted after the answer, so that the attempt saw everything that was counted before
+		l.config.Probe.Attempt() // after the reply, so that tests know that Redis has executed each counted attempt
 		return held != nil, left, err
 	}
 	taken, left, err := try()
@@ -257,8 +257,8 @@ func (l *Locker) take(
 	return held, err
 }
 
-// try returns nil if no permit is free, with the longest time to park: a permit that is taken in the meantime may run
-// out sooner than the present ones. After validity.ErrLate the caller may try again.
+// try makes one attempt. If no permit is free, it returns nil and the longest time to park: at most the TTL, because a
+// permit that is taken later may expire sooner than the present ones. After validity.ErrLate the caller may try again.
 func (l *Locker) try(ctx context.Context, name string, topic redisson.Topic, ttl time.Duration) (
 	strategies.Lease, time.Duration, error,
 ) {
@@ -287,26 +287,26 @@ func (l *Locker) try(ctx context.Context, name string, topic redisson.Topic, ttl
 	case err == nil && next == granted:
 		l.releases.GiveBack(ctx, held.release(nil))
 		err = validity.ErrLate
-	case err == nil && next < 0: // its holders have plain permits
+	case err == nil && next < 0: // all permits are taken and none of them expires
 		return nil, l.config.TTL, nil
 	case err == nil:
 		return nil, min(max(time.Until(time.UnixMilli(next)), time.Millisecond), l.config.TTL), nil
 	case open != nil:
 		l.releases.GiveBack(ctx, held.release(open))
 	}
-	return nil, time.Millisecond, err // after ErrLate it is tried again that soon
+	return nil, time.Millisecond, err // after ErrLate the caller tries again after a millisecond
 }
 
-// askLasting asks for a permit that does not run out, and reports whether it was granted. The command does not end
-// with ctx: without its answer nothing in Redis would show whether the permit was granted. If the answer arrives
-// after the caller has given up, the permit is released.
+// askLasting requests a permit that does not expire, and reports whether it was granted. The command does not end with
+// ctx, because without its reply nothing in Redis would show whether the permit was granted. If the reply grants the
+// permit after the caller has given up, the permit is released.
 func (l *Locker) askLasting(ctx context.Context, held *lasting) (bool, error) {
 	type answer struct {
 		got bool
 		err error
 	}
 	answers := make(chan answer, 1)
-	var settled atomic.Bool // set by the answer or by the end of the call, whichever is first
+	var settled atomic.Bool // set by the reply or by the end of the call, whichever comes first
 	err := l.releases.Calls.Do(ctx, func() error {
 		next, err := l.ask(context.WithoutCancel(ctx), &held.permit)
 		got := err == nil && next == granted
@@ -323,10 +323,11 @@ func (l *Locker) askLasting(ctx context.Context, held *lasting) (bool, error) {
 	return first.got, first.err
 }
 
-// granted is the result of ask for a permit that was taken.
+// granted is the result of ask if the caller got a permit.
 const granted = 0
 
-// ask sends one request for a permit. It returns granted, or the time when the next permit runs out.
+// ask sends one request for a permit. It returns granted or, if none is free, the time in epoch ms when the next permit
+// expires.
 func (l *Locker) ask(ctx context.Context, held *permit, expirable ...any) (next int64, err error) {
 	args := append([]any{l.options.Permits, held.topic.Channel, held.topic.Command()}, expirable...)
 	return redisson.Integer(acquireScript.Run(ctx, l.client, held.keys(), args...))
@@ -337,8 +338,8 @@ func (l *Locker) id() string {
 	return string(binary.BigEndian.AppendUint64(l.instance[:], l.last.Add(1)))
 }
 
-// Close ends the subscriptions, and repeats the releases that Redis has not answered. Permits can still be released.
-// Close waits at most two seconds for a Redis that does not answer.
+// Close ends the subscriptions, and repeats the releases to which Redis has not replied. Permits can still be released.
+// If Redis does not reply, Close returns after two seconds.
 func (l *Locker) Close() error {
 	if l.closed.Swap(true) {
 		return nil
