@@ -10,8 +10,8 @@ import (
 	"github.com/lockbench/lockbench/strategies/zookeeper"
 )
 
-// The clients of these locks add half to the compile time of the rest, so cmd/lockbench and tests can exclude them by
-// the tag.
+// The clients of these locks increase the compile time by half, so the build tag redisonly excludes them from
+// cmd/lockbench and tests.
 func init() {
 	strategies.RegisterStrategy(etcd.Strategy(), postgres.Strategy(), rueidislock.Strategy(), zookeeper.Strategy())
 }

@@ -1,5 +1,5 @@
 // Package baselines has the strategies that locks are compared with. noop does nothing: it shows the speed of the
-// harness itself, and that the audit notices a lock without exclusion. local is a mutex in the process. atomic is one
+// harness itself, and that the audit detects a lock without exclusion. local is a mutex in the process. atomic is one
 // INCR in place of a lock.
 //
 //  1. Acquire sends no command. In local it takes the mutex of the key, and in noop and atomic it returns at once.
@@ -43,7 +43,7 @@ func Noop() strategies.Strategy {
 		Doc:      noopDoc,
 		Name:     "noop",
 		Summary:  "does nothing: the baseline of the harness",
-		Capacity: 1, // like a lock, so that the audit can catch it
+		Capacity: 1, // like a lock, so that the audit detects the missing exclusion
 		Caveat:   "excludes no client",
 	}, Options{}, func(strategies.Config, Options) (NoopLocker, error) { return NoopLocker{}, nil })
 }

@@ -20,8 +20,8 @@ type mutex struct {
 	users  int           // callers inside or waiting
 }
 
-// Enter returns when the caller is alone inside, and reports whether it had to wait. A caller that must not wait gets
-// ErrHeld.
+// Enter returns when the caller is alone inside, and reports whether it had to wait. If wait is false and another
+// caller is inside, it returns ErrHeld.
 func (g *Gates) Enter(ctx context.Context, key string, wait bool) (waited bool, err error) {
 	at := g.approach(key)
 	select {
@@ -62,7 +62,7 @@ func (g *Gates) approach(key string) *mutex {
 	return at
 }
 
-// depart counts one user less. The caller holds g.mu.
+// depart counts one user fewer. The caller holds g.mu.
 func (g *Gates) depart(key string, from *mutex) {
 	if from.users--; from.users == 0 {
 		delete(g.byKey, key)
@@ -70,7 +70,7 @@ func (g *Gates) depart(key string, from *mutex) {
 	}
 }
 
-// Leave lets in the caller that has waited longest.
+// Leave lets the caller that has waited longest enter.
 func (g *Gates) Leave(key string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

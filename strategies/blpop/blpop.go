@@ -61,7 +61,7 @@ func Strategy() strategies.Strategy {
 	}), Defaults(), Open)
 }
 
-// These suffixes name the other keys of a lock: the set of waiters, the list from which they pop, and the short-lived
+// These are the suffixes of a lock's other keys: the set of waiters, the list from which they pop, and the short-lived
 // list of echoes.
 const (
 	waiters = "waiters"
@@ -132,7 +132,7 @@ type Locker struct {
 	releases pending.Releases
 }
 
-// Open returns a Locker on the first node, which must not be a cluster. It sends no command to Redis.
+// Open returns a Locker on the first node. It returns an error if the node is a cluster. It sends no command to Redis.
 func Open(config goredis.Config, options Options) (*Locker, error) {
 	node, err := goredis.Server(config, "blpop", noCluster)
 	if err := errors.Join(err, options.Validate()); err != nil {
@@ -176,8 +176,8 @@ func (l *Locker) TryAcquire(ctx context.Context, key string) (strategies.Lease, 
 	return held, nil
 }
 
-// Close closes the blocking connections. Leases can still be released. It waits at most two seconds for releases that
-// Redis has not answered.
+// Close closes the blocking connections. Leases can still be released. It waits at most two seconds for releases to
+// which Redis has not replied.
 func (l *Locker) Close() error {
 	l.closed.Store(true)
 	err := l.blocking.close()
@@ -214,8 +214,8 @@ func (held *lease) Release(ctx context.Context) error {
 	return err
 }
 
-// abandon removes every trace of a caller that gives up, at once or in the background. asked is the field Asked of
-// pending.Release. The caller gets another token, because its next attempt may come before the removal.
+// abandon removes everything in Redis that belongs to a caller's failed attempt, at once or in the background. asked is
+// the field Asked of pending.Release. The caller gets a new token, because its next attempt may run before the removal.
 func (held *lease) abandon(ctx context.Context, asked <-chan struct{}) {
 	name := held.Token
 	held.Token = held.locker.owners.Next()
@@ -256,7 +256,7 @@ func (l *Locker) begin(ctx context.Context, key, mode string) (held *lease, take
 	return held, taken, left, err
 }
 
-// wait blocks until the caller has the lock. left is the holder's remaining time.
+// wait blocks until the caller has the lock. left is the longest time until the next attempt.
 func (l *Locker) wait(ctx context.Context, held *lease, left time.Duration) error {
 	l.blocking.enter(held.Name)
 	defer l.blocking.leave()
@@ -298,7 +298,7 @@ func (l *Locker) wait(ctx context.Context, held *lease, left time.Duration) erro
 }
 
 // try makes one attempt. If another client holds the lock it returns the longest time to block. After an error the
-// caller does not hold the lock, and no trace of it is left.
+// caller does not hold the lock. If Redis may have executed the attempt, try also abandons it.
 func (l *Locker) try(ctx context.Context, held *lease, mode string) (taken bool, left time.Duration,
 	err error,
 ) {
@@ -309,7 +309,7 @@ func (l *Locker) try(ctx context.Context, held *lease, mode string) (taken bool,
 		return held.run(ctx, name, acquireScript, mode).Int64()
 	})
 	switch {
-	case errors.Is(err, redis.Nil) && !time.Now().Before(held.ValidUntil()): // the lease ran out before the answer arrived
+	case errors.Is(err, redis.Nil) && !time.Now().Before(held.ValidUntil()): // the lease expired before the reply arrived
 		held.abandon(ctx, nil)
 		if mode == "try" {
 			return false, 0, fmt.Errorf("acquire %q: %w", held.Name, validity.ErrLate)
@@ -317,7 +317,7 @@ func (l *Locker) try(ctx context.Context, held *lease, mode string) (taken bool,
 		return false, time.Millisecond, nil
 	case errors.Is(err, redis.Nil):
 		return true, 0, nil
-	case err == nil && ms < 0: // no TTL, so another program has set it
+	case err == nil && ms < 0: // no TTL, so another program has set the key
 		return false, l.config.TTL, nil
 	case err == nil:
 		// In the last millisecond ms is 0, but BLPOP blocks forever with 0.

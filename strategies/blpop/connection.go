@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// grace is the longest delay of the answer to a BLPOP that has timed out. After it the connection counts as dead.
+	// grace is the longest delay of the reply to a BLPOP that has timed out. After that the connection counts as dead.
 	grace = time.Second
 	// dialing is the longest time for opening a connection.
 	dialing = 5 * time.Second
@@ -50,7 +50,7 @@ func (c *connection) block(ctx context.Context, commands redis.UniversalClient, 
 func (c *connection) pop(ctx context.Context, list string, limit time.Duration) (value string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, limit+grace)
 	defer cancel()
-	// It does not use client.BLPop, which rounds up to whole seconds.
+	// pop does not use client.BLPop, which rounds the timeout up to whole seconds.
 	reply, err := c.client.Do(ctx, "BLPOP", list, strconv.FormatFloat(limit.Seconds(), 'f', 3, 64)).StringSlice()
 	switch {
 	case errors.Is(err, redis.Nil):
@@ -61,8 +61,8 @@ func (c *connection) pop(ctx context.Context, list string, limit time.Duration) 
 	return "", err
 }
 
-// interrupt ends the running BLPOP by CLIENT UNBLOCK, so that a signal that is popped at the same moment still
-// arrives. If that fails, it closes the connection.
+// interrupt ends the running BLPOP by CLIENT UNBLOCK and not by closing the connection, so that a signal popped at the
+// same moment still arrives. If CLIENT UNBLOCK fails, it closes the connection.
 func (c *connection) interrupt(commands redis.UniversalClient, calls *bounded.Calls, over <-chan struct{}) {
 	ctx, cancel := context.WithTimeout(context.Background(), lag/2)
 	defer cancel()

@@ -27,7 +27,7 @@ var echoScript = redis.NewScript(echoSource)
 const (
 	// beat is the interval at which a process with waiters checks its connections.
 	beat = time.Second
-	// lag is the longest time for an echo, and for the answer to a BLPOP that was unblocked.
+	// lag is the longest time to wait for an echo, and for the reply to a BLPOP that was unblocked.
 	lag = 200 * time.Millisecond
 	// echoTTL is the TTL of an echo that no connection pops.
 	echoTTL = 5 * time.Second
@@ -35,14 +35,14 @@ const (
 
 // connections are a Locker's blocking connections. Each waiter uses one.
 //
-// While there are waiters, each second, the client that sends the lock's commands pushes an echo on a list that
-// belongs to this process alone, and one more connection, the scout, pops it. If the echo does not arrive, the scout
-// is silent or connected to another server than that client, as after a failover. The other connections may have the
-// same fault, so they are closed, and their waiters try again and open new ones. Each connection is dialled after the
-// scout.
+// While there are waiters, once a second, the client that sends the lock's commands pushes an echo to a list that only
+// this process uses. An additional connection, the scout, pops the echo. If the echo does not arrive, the scout is dead
+// or connected to another server than that client, such as after a failover. The other connections may have the same
+// fault, so all are closed, and their waiters try again on new ones. Each connection is dialled after the scout, so
+// that it is never older than the scout.
 type connections struct {
 	node  goredis.Node
-	calls *bounded.Calls // the calls of the Locker
+	calls *bounded.Calls // of the Locker
 	tasks background.Group
 	ctx   context.Context
 	stop  context.CancelFunc
@@ -134,7 +134,7 @@ func (p *connections) dial(ctx context.Context) (*connection, error) {
 	}
 }
 
-// connect opens a connection and learns its id.
+// connect opens a connection. Its client records the connection's id.
 func (p *connections) connect(ctx context.Context) (*connection, error) {
 	c := &connection{}
 	var err error
@@ -144,7 +144,7 @@ func (p *connections) connect(ctx context.Context) (*connection, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, dialing)
 	defer cancel()
-	// The context of a call does not end go-redis's greeting on a new connection.
+	// go-redis's handshake on a new connection does not end with the context of a command.
 	if err := p.calls.Do(ctx, func() error { return c.client.Ping(ctx).Err() }); err != nil {
 		_ = c.client.Close()
 		return nil, fmt.Errorf("open a blocking connection: %w", err)
@@ -181,7 +181,7 @@ func (p *connections) scouted(ctx context.Context) (era int, err error) {
 	return p.era, nil
 }
 
-// put gives a connection back.
+// put makes a connection free, or closes it if it is older than the present scout.
 func (p *connections) put(c *connection) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -273,7 +273,7 @@ func (p *connections) echoes(scout *connection, number int) bool {
 	return err == nil && heard == strconv.Itoa(number)
 }
 
-// renew closes all connections. The next dial opens another scout first.
+// renew closes all connections. The next dial first opens a new scout.
 func (p *connections) renew(scout *connection) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -3,8 +3,8 @@
 //
 //  1. Acquire takes an unused session and sends one transaction, which writes the session's key and reads the others.
 //     The oldest key holds the lock.
-//  2. A waiter watches the key before its own. When this key is deleted, the waiter asks again for a key before its
-//     own.
+//  2. A waiter watches the key before its own. When this key is deleted, the waiter looks up the key before its own
+//     again.
 //  3. Release sends one transaction, which deletes the key if it is still the one that was created.
 //
 // A release, and the end of a holder's session, delete one key, which wakes the one waiter that watches it.
@@ -48,8 +48,8 @@ func Strategy() strategies.Strategy {
 	}), Defaults(), Open)
 }
 
-// Config is the configuration of the lock. A node is one etcd, of one or several members; its client belongs to the
-// caller.
+// Config is the configuration of the lock. A node is the client of one etcd cluster of one or more members. The caller
+// owns the client.
 type Config = strategies.ConfigOf[*clientv3.Client]
 
 // Options are the options of the lock.
@@ -60,7 +60,7 @@ type Options struct {
 // Defaults returns the Options of the library's Mutex.
 func Defaults() Options { return Options{Watch: ByMutex} }
 
-// Watch is the way in which waiters wait.
+// Watch is the value of the option watch: how a waiter watches the key before its own.
 type Watch string
 
 // These are the ways to wait.
@@ -77,8 +77,8 @@ func (o Options) Validate() error {
 	return nil
 }
 
-// Refine marks the Mutex as a strategy that cannot report attempts, and removes the library from the other way, which
-// no library has.
+// Refine sets BlackBox for ByMutex, because the library's Mutex does not report attempts. For ByNext it removes the
+// libraries, because no library waits in this way.
 func (o Options) Refine(info strategies.Info) strategies.Info {
 	info.BlackBox = o.Watch == ByMutex
 	if !info.BlackBox {
@@ -87,7 +87,7 @@ func (o Options) Refine(info strategies.Info) strategies.Info {
 	return info
 }
 
-// Locker queues up in one etcd.
+// Locker is one process's side of the lock.
 type Locker struct {
 	config   Config
 	options  Options
@@ -130,7 +130,7 @@ type entry struct {
 	created int64 // the revision that created it
 }
 
-// queueing is a way to wait. It returns when the session's key under a name is the oldest.
+// queueing queues a session's key under a name, and returns when this key is the oldest.
 type queueing func(ctx context.Context, s *session, name string) (entry, error)
 
 // byMutex waits as the library does.
@@ -140,7 +140,7 @@ func byMutex(lock func(*concurrency.Mutex, context.Context) error) queueing {
 		if err := lock(m, ctx); err != nil {
 			return entry{}, err
 		}
-		owner := m.IsOwner() // not Header().Revision, which may be of a later request
+		owner := m.IsOwner() // not Header().Revision, which may be the revision of a later request
 		return entry{m.Key(), owner.GetCompare().GetCreateRevision()}, nil
 	}
 }
@@ -173,14 +173,14 @@ func (l *Locker) acquire(ctx context.Context, key string, lock queueing) (strate
 	}
 }
 
-// Close refuses further calls and ends the sessions. It stops renewing the sessions of held leases, which end with
-// their TTL; until then the leases can be released.
+// Close makes further acquires fail with ErrClosed and ends the unused sessions. It stops renewing the sessions of held
+// leases, which then end when their TTL expires; until then the leases can be released.
 func (l *Locker) Close() error {
 	l.sessions.close()
 	return nil
 }
 
-// escaped returns a name without slashes: no lock's keys may be below another lock's name.
+// escaped returns the name with slashes escaped, so that no lock's keys are below the name of another lock.
 func escaped(name string) string { return strings.NewReplacer("%", "%25", "/", "%2F").Replace(name) }
 
 // lease is a key that is the oldest of its queue.
@@ -199,8 +199,8 @@ func (held *lease) FencingToken() int64 { return held.entry.created }
 // TTL, or the Locker was closed.
 func (held *lease) Lost() <-chan struct{} { return held.lost }
 
-// Release deletes the key, if it exists, and gives the session back. If that fails, it ends the session and so the
-// key.
+// Release deletes the key and keeps the session for a later acquire. If the deletion fails, Release ends the session,
+// which also deletes the key.
 func (held *lease) Release(ctx context.Context) error {
 	if held.over {
 		return strategies.ErrNotHeld
@@ -230,8 +230,8 @@ func (held *lease) Release(ctx context.Context) error {
 	return fmt.Errorf("delete %q: %w", held.entry.key, err)
 }
 
-// withoutDeadline returns a context that ends with ctx but hides the deadline from etcd. With the deadline, an etcd
-// whose clock is ahead would answer with its own error.
+// withoutDeadline returns a context that ends with ctx but has no deadline. If etcd knew the deadline, a server whose
+// clock is ahead would return its own timeout error before ctx ends.
 func withoutDeadline(ctx context.Context) (context.Context, context.CancelFunc) {
 	undated, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, cancel)

@@ -9,7 +9,7 @@ import (
 	"go.etcd.io/etcd/client/v3/concurrency"
 )
 
-// byNext uses the queue of a Mutex, but its watches begin at the next revision and not at a past one.
+// byNext queues like a Mutex, but its watches begin at the next revision, whereas those of a Mutex begin at a past one.
 func (l *Locker) byNext(ctx context.Context, s *session, name string) (entry, error) {
 	e := entry{key: fmt.Sprintf("%s/%x", name, s.Lease())}
 	before, at, err := l.look(ctx, s, name, clientv3.OpPut(e.key, "", clientv3.WithLease(s.Lease())))
@@ -24,8 +24,8 @@ func (l *Locker) byNext(ctx context.Context, s *session, name string) (entry, er
 	return e, err
 }
 
-// look returns the youngest key of the queue, "" if there is none, with etcd's revision. The same
-// transaction puts the caller's own key, or checks that it is still there.
+// look returns the youngest of the selected keys of the queue, "" if there is none, and etcd's revision. The same
+// transaction executes own, which puts the caller's key or checks that it still exists.
 func (l *Locker) look(
 	ctx context.Context, s *session, name string, own clientv3.Op, which ...clientv3.OpOption,
 ) (key string, at int64, err error) {
@@ -44,9 +44,9 @@ func (l *Locker) look(
 	return key, answer.Header.Revision, nil
 }
 
-// gone returns when a key that existed at a revision is deleted. If other clients have written since, the key may
-// have been deleted before the watch began, because the watch does not begin at that past revision, and may have been
-// created again by a session that rejoined the queue.
+// gone returns when a key that existed at the revision at is deleted. The watch begins later than at. If other clients
+// have written in between, the key may have been deleted before the watch began, and even created again by a session
+// that rejoined the queue, so gone then checks that the key of revision at still exists.
 func gone(ctx context.Context, client *clientv3.Client, key string, at int64) error {
 	watching, end := context.WithCancel(ctx)
 	defer end()

@@ -14,13 +14,14 @@ import (
 )
 
 const (
-	// grace is the longest time for which a caller waits for the begin or the end of a session.
+	// grace is the longest time for which a caller whose ctx has ended waits for a new session, and any caller for a
+	// session's end.
 	grace = time.Second
-	// atOnce is the largest number of sessions that are made at the same time.
+	// atOnce is the largest number of sessions that fill opens at the same time.
 	atOnce = 16
 )
 
-// session is an etcd session of one acquisition at a time.
+// session is an etcd session that one acquisition at a time uses.
 type session struct {
 	*concurrency.Session
 	end context.CancelFunc // ends its requests and its renewals
@@ -29,9 +30,9 @@ type session struct {
 // over reports whether this process knows that the session has ended.
 func (s *session) over() bool { return s.Ctx().Err() != nil }
 
-// within waits in the queue with the session until ctx ends. The end of ctx also ends all requests of the session,
-// because a Mutex that gives up a wait deletes its key with its client's context, however long that takes. A session
-// with an error is not used again.
+// within calls do, which waits in the queue with the session. If ctx ends, within ends all requests of the session,
+// because a Mutex that gives up a wait deletes its key with its client's context, which may take arbitrarily long.
+// After an error the session must not be used again.
 func (s *session) within(ctx context.Context, do func(context.Context) (entry, error)) (entry, error) {
 	stop := context.AfterFunc(ctx, s.end)
 	e, err := do(s.Ctx())
@@ -94,8 +95,9 @@ func (p *sessions) kept() *session {
 	return nil
 }
 
-// open makes a session. It uses the connections of the caller's client, but its requests end with the session. If ctx
-// ends, open waits for etcd's answer for the grace, since a lease whose answer is lost stays for its TTL.
+// open opens a session. It uses the connections of the caller's client, but its requests end with the session. If ctx
+// ends, open still waits for etcd's reply for grace, because a lease of etcd whose ID is not known cannot be revoked
+// and stays for its TTL.
 func (p *sessions) open(ctx context.Context) (*session, error) {
 	asking, cancel := context.WithCancel(p.life)
 	defer cancel()
@@ -126,7 +128,8 @@ func (p *sessions) because(ctx context.Context, err error) error {
 	return err
 }
 
-// put keeps a session without keys for the next caller, or ends it.
+// put keeps a session without keys for the next caller. If the Locker is closed or the session is over, it ends the
+// session.
 func (p *sessions) put(s *session) {
 	p.mu.Lock()
 	keep := !p.closed && !s.over()
@@ -147,7 +150,7 @@ func (p *sessions) revoke(s *session) {
 	if !p.background.Go(func() {
 		defer close(done)
 		<-s.Done()
-		_, _ = p.client.Revoke(p.revoking, s.Lease()) // without an answer the TTL ends the session
+		_, _ = p.client.Revoke(p.revoking, s.Lease()) // if this fails, the session ends when its TTL expires
 	}) { // the Locker is closed and starts nothing in the background
 		ctx, cancel := context.WithTimeout(p.client.Ctx(), grace)
 		defer cancel()
@@ -176,7 +179,7 @@ func (p *sessions) fill(ctx context.Context, n int) error {
 	return all.Wait()
 }
 
-// close ends the idle sessions, and the renewals of those in use.
+// close ends the idle sessions and stops renewing those in use.
 func (p *sessions) close() {
 	p.mu.Lock()
 	idle := p.idle

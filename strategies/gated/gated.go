@@ -1,5 +1,6 @@
-// Package gated puts any strategy behind a plain mutex for each process and key. gated:spin models a service that
-// takes a local lock before it asks Redis. It is the fair baseline for locks that hand over within a process.
+// Package gated puts any strategy behind a plain mutex for each process and key. gated:spin models a service that takes
+// a local lock before it sends a request to Redis. It is the appropriate baseline for locks that hand over within a
+// process.
 //
 //  1. Acquire takes the mutex of the key, and then acquires from the strategy.
 //  2. Other callers of the process wait for the mutex, in the order of arrival, and send nothing.
@@ -26,7 +27,7 @@ import (
 //go:embed gated.md
 var doc string
 
-// Wrapper describes the wrapper for registration. Its name precedes a strategy's name.
+// Wrapper describes the wrapper, for registration.
 func Wrapper() strategies.Wrapper {
 	return strategies.Wrapper{
 		Doc:     doc,
@@ -38,14 +39,15 @@ func Wrapper() strategies.Wrapper {
 	}
 }
 
-// refine refuses a strategy that a mutex would change into something else.
+// refine returns the Info of the wrapped strategy. It refuses a strategy that is not a lock or that allows several
+// holders.
 func refine(info strategies.Info) (strategies.Info, error) {
 	switch {
 	case info.Capacity == 0:
-		return info, errors.New("the strategy is not a lock, so a mutex before it has no effect")
+		return info, errors.New("the strategy is not a lock, so a mutex in front of it has no effect")
 	case info.Capacity > 1:
-		return info, fmt.Errorf("the strategy allows %d holders at a time, and a mutex before it would admit one per process",
-			info.Capacity)
+		return info, fmt.Errorf("the strategy allows %d holders at a time, but a mutex in front of it would admit only one "+
+			"per process", info.Capacity)
 	}
 	info.Summary = "behind a mutex for each process and key: " + info.Summary
 	info.Claims.FIFO, info.Claims.Bounded, info.Claims.Reentrant = false, false, false
@@ -60,7 +62,7 @@ type Locker struct {
 	closed atomic.Bool
 }
 
-// New returns a Locker before inner, which it closes.
+// New returns a Locker in front of inner. Closing it closes inner.
 func New(inner strategies.Locker) strategies.Locker { return &Locker{inner: inner} }
 
 // Prepare prepares the strategy.

@@ -25,12 +25,13 @@ func DialSubscribers(n Node) (redis.UniversalClient, error) {
 }
 
 // DialBlocking returns another client of the same server, with one connection, for commands that block. A call on it
-// ends only with an answer or with its context. The client records the id of each connection that it opens.
+// ends only when a reply arrives, the connection breaks or its context ends. The client calls learn with the id of each
+// connection that it opens.
 func DialBlocking(n Node, learn func(id int64)) (redis.UniversalClient, error) {
 	return Dial(n, func(o *redis.Options) {
 		o.PoolSize, o.MinIdleConns, o.PipelinePoolSize = 1, 0, -1
 		o.ReadBufferSize, o.WriteBufferSize = smallBuffer, smallBuffer
-		o.MaxRetries = -1 // a BLPOP sent again may have popped already
+		o.MaxRetries = -1 // the first try of a BLPOP may have popped an element that a second try would not return
 		o.ReadTimeout, o.WriteTimeout, o.ContextTimeoutEnabled = -1, -1, true
 		o.ConnMaxIdleTime, o.ConnMaxLifetime = -1, -1
 		o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
@@ -38,7 +39,7 @@ func DialBlocking(n Node, learn func(id int64)) (redis.UniversalClient, error) {
 		o.OnConnect = func(ctx context.Context, conn *redis.Conn) error {
 			id, err := conn.ClientID(ctx).Result()
 			if err != nil {
-				return fmt.Errorf("ask for the connection's id: %w", err)
+				return fmt.Errorf("query the connection's id: %w", err)
 			}
 			learn(id)
 			if connected != nil {
@@ -59,8 +60,8 @@ type Reach struct {
 	SkipVerify bool // for rediss://: accept any certificate of the server
 }
 
-// Reach returns how to connect with a node's options. It returns false if the options are not known or lead to
-// several servers.
+// Reach returns how another program connects with the node's options. It returns false if the options are not known or
+// have several servers.
 func (n Node) Reach() (Reach, bool) {
 	o := n.Options
 	if o == nil || len(o.Addrs) != 1 || o.IsClusterMode {

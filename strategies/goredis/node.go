@@ -23,8 +23,8 @@ func Open(v strategies.Variant, c Config) (strategies.Locker, error) { return v.
 // Node is one Redis, or a whole cluster. The client belongs to the caller.
 type Node struct {
 	Client redis.UniversalClient
-	// Options are the options that the client was made from, for a peer that dials with its own library; nil for a
-	// service's client.
+	// Options are the options from which the client was created, for a peer library that opens its own connections. They
+	// are nil for a service's client.
 	Options *redis.UniversalOptions
 	Files   Files
 }
@@ -56,7 +56,7 @@ func NodeOf(client redis.UniversalClient) (Node, error) {
 	return Node{}, fmt.Errorf("the client must be a *redis.Client or a *redis.ClusterClient, not a %T", client)
 }
 
-// Cluster returns the client as a cluster client, which finds a key's server by its hash slot; nil if it is none.
+// Cluster returns the client if it is a cluster client, which finds a key's server by its hash slot; otherwise nil.
 func (n Node) Cluster() *redis.ClusterClient {
 	cluster, _ := n.Client.(*redis.ClusterClient)
 	return cluster
@@ -76,7 +76,7 @@ func (n Node) Addr() string {
 // Incr adds one to the number at a key.
 func (n Node) Incr(ctx context.Context, key string) error { return n.Client.Incr(ctx, key).Err() }
 
-// ReadTimeout returns how long the client waits for an answer; 0 or less means no limit.
+// ReadTimeout returns how long the client waits for a reply; 0 or less means no limit.
 func (n Node) ReadTimeout() time.Duration {
 	switch c := n.Client.(type) {
 	case *redis.Client:
@@ -134,8 +134,8 @@ func dialCluster(o redis.ClusterOptions, change func(*redis.Options)) *redis.Clu
 	return cluster
 }
 
-// none restores options that were given as -1 for none, or timeouts as -2. go-redis adds 1 to them in its copy, and a
-// second client made from this copy would replace the 0 by the default.
+// none restores options whose values mean "none": -1, or also -2 for timeouts. go-redis adds 1 to these values in its
+// copy of the options, and a second client with this copy would replace the resulting 0 by the default.
 func none[T ~int | ~int64](options ...*T) {
 	for _, option := range options {
 		if _, timeout := any(option).(*time.Duration); *option == 0 || timeout && *option == -1 {

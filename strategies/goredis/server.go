@@ -10,8 +10,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Server returns the first node, for a strategy that cannot lock in a cluster for the given reason. Its errors begin
-// with the strategy's name.
+// Server returns the first node, for a strategy that does not work in a cluster. It returns an error with the reason
+// noCluster if the node is a cluster. Its errors begin with the strategy's name.
 func Server(c Config, strategy, noCluster string) (Node, error) {
 	if err := c.Validate(1); err != nil {
 		return Node{}, fmt.Errorf("%s: %w", strategy, err)

@@ -69,7 +69,7 @@ func Greeting(reply any) map[string]string {
 	return fields
 }
 
-// AskSoftware asks a server for its software. It uses HELLO where INFO is forbidden.
+// AskSoftware queries a server for its software, by INFO and HELLO. It fails only if the server refuses both.
 func AskSoftware(ctx context.Context, client redis.UniversalClient) (Software, error) {
 	info, refused := client.InfoMap(ctx, "server").Result()
 	hello, err := client.Do(ctx, "HELLO").Result()
@@ -104,7 +104,7 @@ func (s Software) TooOld(since strategies.Since) string {
 	return old
 }
 
-// numbers returns the numbers of a version.
+// numbers returns the numbers of a version, separated by dots.
 func numbers(version string) (all []int) {
 	for part := range strings.SplitSeq(version, ".") {
 		n, _ := strconv.Atoi(part)

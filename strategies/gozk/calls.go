@@ -9,7 +9,8 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// answers are the errors that a server sends, and the errors of a request that the library does not send.
+// answers are the errors that a server returns, and the errors of requests that the library rejects without sending
+// them.
 var answers = []error{
 	zk.ErrNoNode, zk.ErrNodeExists, zk.ErrNotEmpty, zk.ErrBadVersion, zk.ErrNoAuth, zk.ErrAuthFailed, zk.ErrInvalidACL,
 	zk.ErrNoChildrenForEphemerals, zk.ErrBadArguments, zk.ErrAPIError, zk.ErrInvalidPath, zk.ErrInvalidFlags,
@@ -25,8 +26,8 @@ func answer(err error) bool {
 	return err == nil || strings.HasPrefix(err.Error(), "unknown error: ") // a code that the library has no name for
 }
 
-// call runs a call of the library, which ends only with an answer or with the session. If ctx ends, call returns
-// without waiting for that.
+// call runs a call of the library, which ends only when a reply arrives, the connection breaks or the session ends. If
+// ctx ends, call returns without waiting for the library.
 func call[T any](ctx context.Context, s *Session, do func(*zk.Conn) (T, error)) (T, error) {
 	var none, value T
 	if ctx != s.life && ctx.Err() != nil {
@@ -57,8 +58,8 @@ func call[T any](ctx context.Context, s *Session, do func(*zk.Conn) (T, error)) 
 	}
 }
 
-// repeat is call for a request that may be executed twice: if the connection broke before the answer, it sends the
-// request again. The library delays each request until it is connected.
+// repeat is call for a request that may be executed twice: if the connection broke before the reply, it sends the
+// request again. It needs no pause, because the library delays each request until it is connected.
 func repeat[T any](ctx context.Context, s *Session, do func(*zk.Conn) (T, error)) (T, error) {
 	for {
 		if value, err := call(ctx, s, do); !errors.Is(err, ErrIndeterminate) {
@@ -67,8 +68,8 @@ func repeat[T any](ctx context.Context, s *Session, do func(*zk.Conn) (T, error)
 	}
 }
 
-// Create makes a node with one of go-zookeeper's flags for its kind, and returns its path. If
-// ctx ends before there is an answer, the node may or may not have been made.
+// Create creates a node with go-zookeeper's flags for its kind, and returns its path. If ctx ends before the reply, the
+// node may or may not have been created.
 func (s *Session) Create(ctx context.Context, path string, data []byte, flags int32) (string, error) {
 	return call(ctx, s, func(c *zk.Conn) (string, error) {
 		if flags == zk.FlagContainer {
@@ -135,8 +136,8 @@ func (s *Session) Sync(ctx context.Context, path string) error {
 	return err
 }
 
-// Watch returns a channel that is closed, after an event perhaps, once the node has changed or
-// gone. It returns zk.ErrNoNode if the node is not there.
+// Watch returns a channel that is closed, possibly after an event, once the node has changed or been deleted. It
+// returns zk.ErrNoNode if the node does not exist.
 func (s *Session) Watch(ctx context.Context, path string) (<-chan zk.Event, error) {
 	return repeat(ctx, s, func(c *zk.Conn) (<-chan zk.Event, error) {
 		_, _, watch, err := c.GetW(path)

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// servers are the servers of a session, in the library's random order; see zk.HostProvider. If none
-// answers, the library pauses for a second; servers pause for less.
+// servers is a zk.HostProvider with the servers of a session in the library's random order. When no server accepts a
+// connection, it pauses for less than the library's own pause of a second.
 type servers struct {
 	session *Session
 	all     []string
@@ -20,8 +20,7 @@ func (s *servers) Init(all []string) error { s.all = all; return nil }
 func (s *servers) Len() int                { return len(s.all) }
 func (s *servers) Connected()              {}
 
-// Next returns the next server, and whether the session is over: then the library looks whether
-// it was closed.
+// Next returns the next server, and whether the session is over. In that case the library checks whether it was closed.
 func (s *servers) Next() (server string, over bool) {
 	s.session.mu.Lock()
 	rounds := s.session.dials / len(s.all)
@@ -39,7 +38,7 @@ func (s *servers) Next() (server string, over bool) {
 
 // dial is the library's dialer.
 func (s *Session) dial(network, addr string, _ time.Duration) (net.Conn, error) {
-	s.hangUp() // the library does not when a session has expired
+	s.hangUp() // the library does not close the old connection when a session has expired
 	ctx, cancel := context.WithTimeout(s.life, 5*time.Second)
 	defer cancel()
 	dial := s.node.Dial
@@ -72,9 +71,9 @@ func (s *Session) hangUp() {
 	}
 }
 
-// socket is a connection that records in its session when the server last sent something, and the timeout that it
-// granted. The library does not report which of its heartbeats were answered, and waits for the grant of a session
-// for several timeouts.
+// socket is a connection that records in its session when the server last sent something, and the timeout that the
+// server granted. It is needed because the library does not report replies to its heartbeats, and waits several
+// timeouts for the grant of a session.
 type socket struct {
 	net.Conn
 	session  *Session

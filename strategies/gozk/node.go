@@ -1,5 +1,5 @@
-// Package gozk connects locks with ZooKeeper, through sessions of go-zookeeper whose calls end with their contexts,
-// and which never become another session.
+// Package gozk connects locks with ZooKeeper, by sessions of go-zookeeper. Unlike those of the library itself, their
+// calls end with their contexts, and an expired session is never replaced by a new one without notice.
 package gozk
 
 import (
@@ -33,7 +33,7 @@ type Node struct {
 // Path returns the path of the node for a key.
 func (n Node) Path(key string) string { return n.Root + "/" + Name(key) }
 
-// acl returns the rights of other users on the created nodes.
+// acl returns the ACL of created nodes: all rights for the user in Auth or, without one, for everyone.
 func (n Node) acl() []zk.ACL {
 	if n.Auth != "" {
 		return zk.AuthACL(zk.PermAll)
@@ -60,7 +60,7 @@ func Name(key string) string {
 	return b.String()
 }
 
-// Key returns the key whose node has that name; false for a name that Name does not make.
+// Key returns the key whose node has that name. It returns false for a name that Name never returns.
 func Key(name string) (string, bool) {
 	if name == "%" {
 		return "", true

@@ -18,13 +18,13 @@ var (
 	// ErrOver is returned by calls of a session that has ended, or was closed.
 	ErrOver = errors.New("the ZooKeeper session is over")
 	// ErrIndeterminate is returned by a call whose connection broke, so that the server may or may not have executed it.
-	ErrIndeterminate = errors.New("the connection to ZooKeeper broke before the answer")
+	ErrIndeterminate = errors.New("the connection to ZooKeeper broke before the reply")
 )
 
-// Session is one session on ZooKeeper, which the library keeps alive and reconnects. Unlike a zk.Conn it never
-// becomes another session: it is over when a server reports its end, or when no server has sent anything for the
-// timeout, as in Apache Curator. (A restarted server grants all sessions their whole timeout once more, so in the
-// second case ephemeral nodes may outlive the session by that time.) It is safe for concurrent use.
+// Session is one session on ZooKeeper, which the library keeps alive and reconnects. Unlike a zk.Conn, which opens a
+// new session when the old one has expired, a Session is over when a server reports its end, or when no server has sent
+// anything for the timeout, as in Apache Curator. (A restarted server gives all sessions their full timeout again, so
+// in the second case ephemeral nodes may outlive the session by that time.) It is safe for concurrent use.
 type Session struct {
 	node   Node
 	conn   *zk.Conn
@@ -45,8 +45,8 @@ type Session struct {
 	problem error         // the last error since then
 }
 
-// Connect opens a session that the server ends when it has received nothing from it for timeout, within the limits of
-// the server. Connect waits for a server until ctx ends.
+// Connect opens a session that the server ends when it has received nothing from the client for timeout. The server may
+// change the timeout to one within its limits. Connect waits for a server until ctx ends.
 func (n Node) Connect(ctx context.Context, timeout time.Duration) (*Session, error) {
 	if len(n.Servers) == 0 {
 		return nil, errors.New("connect to ZooKeeper: no servers are given")
@@ -58,7 +58,7 @@ func (n Node) Connect(ctx context.Context, timeout time.Duration) (*Session, err
 	s.lost, s.lose = context.WithCancel(context.Background())
 	s.life, s.die = context.WithCancel(s.lost)
 	s.silence = time.AfterFunc(timeout, s.lose)
-	s.silence.Stop() // no server has answered yet
+	s.silence.Stop() // started when a server sends something
 	var err error
 	s.conn, s.events, err = zk.Connect(n.Servers, timeout, zk.WithLogger(mute{}), zk.WithLogInfo(false),
 		zk.WithDialer(s.dial), zk.WithHostProvider(&servers{session: s}), zk.WithEventCallback(s.happened),
@@ -93,8 +93,8 @@ type mute struct{}
 
 func (mute) Printf(string, ...any) {}
 
-// disconnect waits for the end of the session. It then ends the session on the server, if it is connected, and the
-// library's goroutines.
+// disconnect waits until the session is over. It then ends the session on the server, if the client is connected, and
+// ends the library's goroutines.
 func (s *Session) disconnect() {
 	defer close(s.ended)
 	<-s.life.Done()

@@ -1,5 +1,5 @@
-// Package peers adapts lock libraries of other projects, through their public interfaces, for comparison: redislock
-// and redsync. Package rueidislock is separate, because it compiles another client.
+// Package peers adapts the lock libraries redislock and redsync, through their public interfaces, for comparison.
+// Package rueidislock is separate, because it depends on another Redis client.
 //
 //  1. Acquire runs one script with MSETNX and PEXPIRE (redislock), or sends SET NX PX to each node (redsync).
 //  2. A waiter sleeps and tries again, every 100 ms (redislock) or at random after 50 to 250 ms (redsync).
@@ -35,7 +35,7 @@ var (
 	redsyncDoc string
 )
 
-// Strategies describes the locks, for registration under its name.
+// Strategies describes the locks, for registration under their names.
 func Strategies() []strategies.Strategy {
 	return []strategies.Strategy{
 		strategies.Define(strategies.Info{
@@ -46,7 +46,7 @@ func Strategies() []strategies.Strategy {
 			Libraries: library("github.com/bsm/redislock", "Client.Obtain"),
 			Limits: []strategies.Limit{
 				strategies.ByRedisClock(),
-				{Check: "slow answer", Because: "it does not check whether the lease had run out when the answer arrived"},
+				{Check: "slow answer", Because: "it does not check whether the lease had expired when the reply arrived"},
 			},
 			Rights: strategies.Rights{
 				Keys:     []string{"{key}"},
@@ -75,13 +75,13 @@ func library(name, call string) []strategies.Library {
 // PollOptions are the options of redislock and redsync.
 type PollOptions struct {
 	Tuned bool          `opt:"tuned" help:"sleep with full jitter, up to a ceiling that doubles from 4 ms to 1 s"`
-	Delay time.Duration `opt:"delay" help:"sleep between two tries; 0s: as the library documents, or as tuned sets it"`
+	Delay time.Duration `opt:"delay" help:"sleep between two tries; 0s: the sleep in the library's documentation, or that of tuned"`
 }
 
 // tuned is the backoff of a tuned lock.
 var tuned = polled.SpinOptions{Backoff: polled.FullJitter, Base: 4 * time.Millisecond, Cap: time.Second}
 
-// Refine puts the sleep into the summary, and for a tuned lock also into the library's call.
+// Refine adds the sleep to the summary and, for a tuned lock, to the library's call.
 func (o PollOptions) Refine(info strategies.Info) strategies.Info {
 	what, _, _ := strings.Cut(info.Summary, ", polled ")
 	switch {
@@ -120,13 +120,14 @@ func openPoller(name string, config goredis.Config, options PollOptions) (*polle
 	return &poller{config: config, options: options}, nil
 }
 
-// Close refuses further calls; leases can still be released.
+// Close makes further acquires fail with ErrClosed; leases can still be released.
 func (p *poller) Close() error {
 	p.closed.Store(true)
 	return nil
 }
 
-// outcome returns the error of a release or an extension.
+// outcome returns the error of a release or an extension: ErrNotHeld if the lease was lost, otherwise err with its
+// context.
 func outcome(ctx context.Context, what, key string, lost bool, err error) error {
 	switch {
 	case lost:

@@ -72,11 +72,11 @@ func (l *Redislock) obtain(ctx context.Context, key string, retry redislock.Retr
 		return &redislockLease{lock}, nil
 	}
 	if !errors.Is(err, redislock.ErrNotObtained) && indeterminate.MayHaveRun(err) {
-		// This releases the lock that the try may have got: an Obtain with the token of the owner succeeds.
+		// The failed try may have acquired the lock. An Obtain with the same token then succeeds, and its lock is released.
 		settle, done := indeterminate.Settle(ctx)
 		defer done()
 		if lock, err := l.client.Obtain(settle, name, l.config.TTL, &redislock.Options{Token: token}); err == nil {
-			_ = lock.Release(settle) // if it fails, the TTL frees the lock
+			_ = lock.Release(settle) // if this fails, the lock stays taken until its TTL expires
 		}
 	}
 	return nil, fmt.Errorf("obtain %q: %w", name, indeterminate.Because(ctx, err))

@@ -35,7 +35,7 @@ type Locker struct {
 	mu       sync.Mutex
 	closed   bool
 	idle     []*pgx.Conn
-	cleaning background.Group // connections that are ending
+	cleaning background.Group // goroutines that wait until a connection is closed
 }
 
 // Open returns a Locker on the first node. It does not contact PostgreSQL yet.
@@ -55,7 +55,7 @@ func Open(config Config, _ Options) (*Locker, error) {
 	return &Locker{config: config, connect: connect}, nil
 }
 
-// settings are the settings of the lock's sessions. A setting in the node's configuration wins.
+// settings returns the settings of the lock's sessions. A setting in the node's configuration takes precedence.
 func settings(ttl time.Duration) map[string]string {
 	return map[string]string{
 		// An unreachable holder keeps the lock for the TTL, and not for much longer.
@@ -63,7 +63,7 @@ func settings(ttl time.Duration) map[string]string {
 		"tcp_keepalives_interval": "1",
 		"tcp_keepalives_count":    strconv.Itoa(int(math.Ceil(ttl.Seconds())) + 1), // tcp_user_timeout comes first
 		"tcp_user_timeout":        strconv.FormatInt(max(ttl, time.Second).Milliseconds(), 10),
-		// A waiter whose process is gone leaves the queue within this time.
+		// The server removes a waiter whose process is gone from the queue within this time.
 		"client_connection_check_interval": "1s",
 		// No server-side timeout may end a wait, which ends by its context, or a lease, which ends by its release.
 		"statement_timeout": "0", "lock_timeout": "0", "idle_session_timeout": "0",
@@ -140,7 +140,7 @@ func (l *Locker) end(conn *pgx.Conn) {
 	defer cancel()
 	_ = conn.Close(ctx)
 	wait := func() { <-conn.PgConn().CleanupDone() }
-	if !l.cleaning.Go(wait) { // after Close its caller waits
+	if !l.cleaning.Go(wait) { // after Close the caller itself waits
 		wait()
 	}
 }
@@ -168,8 +168,8 @@ func (l *Locker) TryAcquire(ctx context.Context, key string) (strategies.Lease, 
 	return l.acquire(ctx, key, true)
 }
 
-// acquire locks on one connection. It tries again on another if a kept connection turns out to be dead, because the
-// dead one holds no lock. A wait whose context ends loses its connection, which pgx closes.
+// acquire locks on one connection. If a kept connection turns out to be dead, it tries again on another one, because a
+// dead connection holds no lock. If ctx ends during the wait, pgx closes the connection.
 func (l *Locker) acquire(ctx context.Context, key string, try bool) (strategies.Lease, error) {
 	name := l.config.Key(key)
 	for ctx.Err() == nil {
@@ -213,7 +213,7 @@ func lock(ctx context.Context, conn *pgx.Conn, name string, try bool) (got bool,
 	return true, err
 }
 
-// number returns the number of a key's advisory lock; see postgres.md.
+// number returns the number of a key's advisory lock, a hash of the key; see postgres.md.
 func number(key string) int64 {
 	sum := sha256.Sum256([]byte(key))
 	return int64(binary.BigEndian.Uint64(sum[:8]))
@@ -227,8 +227,8 @@ type lease struct {
 	over   bool
 }
 
-// Release releases the lock. It ends the lease in any case: if the command fails it ends the connection, and the
-// server frees the lock when it notices this.
+// Release releases the lock. It always ends the lease: if the command fails, Release closes the connection, and the
+// server frees the lock when it detects this.
 func (held *lease) Release(ctx context.Context) error {
 	if held.over {
 		return strategies.ErrNotHeld

@@ -18,16 +18,16 @@ var errPooler = errors.New("the address is that of a connection pooler such as P
 	"of PostgreSQL between clients, so that several would hold the lock: give the address of PostgreSQL itself")
 
 // ownSession returns errPooler unless the connection's backend has the PID that was announced when the connection was
-// opened. A pooler announces an invented PID. It does so also in session mode, in which the lock would be safe, but a
-// client cannot find out the mode, because a shared backend looks like its own while no other client uses it. The
-// check in two transactions also detects a pooler that passes on the PID of the first backend.
+// opened. A pooler announces an invented PID. It does so even in session mode, in which the lock would be safe. A
+// client cannot determine the mode, because while no other client uses a shared backend, it looks like a private one.
+// The check runs in two transactions to detect also a pooler that announces the PID of the first backend.
 func ownSession(ctx context.Context, conn *pgx.Conn) error {
 	for range 2 {
 		var pid uint32
 		// A prepared statement might belong to another backend.
 		err := conn.QueryRow(ctx, "SELECT pg_backend_pid()", pgx.QueryExecModeSimpleProtocol).Scan(&pid)
 		if err != nil {
-			return fmt.Errorf("ask for the backend's PID: %w", err)
+			return fmt.Errorf("query the backend's PID: %w", err)
 		}
 		if pid != conn.PgConn().PID() {
 			return errPooler

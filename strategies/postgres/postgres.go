@@ -35,8 +35,8 @@ func Strategy() strategies.Strategy {
 	}, Options{}, Open)
 }
 
-// Config is the configuration of the lock. A node is the configuration of one PostgreSQL, with which the lock opens
-// its own connections.
+// Config is the configuration of the lock. A node is the connection configuration of one PostgreSQL server; the lock
+// opens its own connections with it.
 type Config = strategies.ConfigOf[*pgx.ConnConfig]
 
 // Options is empty.

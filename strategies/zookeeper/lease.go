@@ -20,14 +20,14 @@ type lease struct {
 	entered  chan struct{} // closed when the node exists, or will never exist
 	name     string        // the node's name; "" if there is none
 	token    int64
-	released chan struct{} // closed when the node or the session is gone; nil before the first Release
-	err      error         // the error of the release
-	told     bool          // a Release has returned the result
+	released chan struct{} // closed when the deletion has ended; nil before the first Release
+	err      error         // the error of the deletion
+	told     bool          // a Release has returned nil or ErrNotHeld
 }
 
 func (h *lease) path() string { return h.lock + "/" + h.name }
 
-// FencingToken returns the last transaction of the queue when the lock was granted.
+// FencingToken returns the number of the last transaction that changed the queue before the lock was granted.
 func (h *lease) FencingToken() int64 { return h.token }
 
 // Lost returns a channel that is closed when the session is lost; see gozk.Session.Lost.
@@ -74,8 +74,8 @@ func (h *lease) Release(ctx context.Context) error {
 	return fmt.Errorf("release %q: %w", h.key, err)
 }
 
-// afterwards deletes the node when the session is over, because after the Locker's Close the server may not know this
-// yet.
+// afterwards deletes the node in a new session after the lease's session is over. After the Locker's Close the server
+// may not have ended the old session yet, so the node may still exist.
 func (h *lease) afterwards(ctx context.Context) error {
 	s, err := h.locker.node.Connect(ctx, h.locker.config.TTL)
 	if err != nil {

@@ -72,8 +72,8 @@ func (h *lease) enter(ctx context.Context) error {
 	}
 }
 
-// create creates the node, and the lock's node if there is none. If an answer is lost, it searches for the node that
-// may have been created, by the random part of its name.
+// create creates the node, and the lock's node if there is none. If a reply is lost, it searches for the node that may
+// have been created, by the random part of its name.
 func (h *lease) create(life context.Context) error {
 	var id [16]byte
 	_, _ = rand.Read(id[:]) // never fails, by its documentation
@@ -102,8 +102,8 @@ func (h *lease) create(life context.Context) error {
 	}
 }
 
-// find returns the node whose name begins with guid; "" if there is none. The server may lag behind the one that has
-// created the node.
+// find returns the node whose name begins with guid; "" if there is none. It synchronizes first, because the session's
+// server may lag behind the one that created the node.
 func (h *lease) find(life context.Context, guid string) (string, error) {
 	var queue gozk.Children
 	err := h.session.Sync(life, h.lock)
@@ -120,9 +120,9 @@ func (h *lease) find(life context.Context, guid string) (string, error) {
 	return queue.Names[at], nil
 }
 
-// look returns the node before this one; "" if this is the first. In that case the token is the last transaction that
-// changed the queue. It precedes the deletion of this node, which the next holder must have seen before it is the
-// first.
+// look returns the node before this one; "" if this is the first. It sets the token to the last transaction that
+// changed the queue. The next holder gets a larger token, because it becomes the first only after the transaction that
+// deletes this node.
 func (h *lease) look(ctx context.Context) (before string, err error) {
 	queue, err := h.session.Children(ctx, h.lock)
 	if err != nil {

@@ -52,7 +52,7 @@ type Options struct{}
 type Locker struct {
 	config  gozk.Config
 	node    gozk.Node
-	opening chan struct{} // capacity 1; the caller inside finds or opens the session
+	opening chan struct{} // capacity 1; a mutex for finding or opening the session
 
 	mu      sync.Mutex
 	closed  bool
@@ -65,7 +65,7 @@ type session struct {
 	leases int // guarded by the Locker's mutex
 }
 
-// Open returns a Locker on the first node. It does not talk to ZooKeeper yet.
+// Open returns a Locker on the first node. It does not contact ZooKeeper yet.
 func Open(config gozk.Config, _ Options) (*Locker, error) {
 	if err := config.Validate(1); err != nil {
 		return nil, fmt.Errorf("zookeeper: %w", err)
@@ -82,7 +82,7 @@ func (l *Locker) Prepare(ctx context.Context, _ []string) error {
 	return err
 }
 
-// session returns the living session, or a new one.
+// session returns the current session if it is not over, otherwise a new one.
 func (l *Locker) session(ctx context.Context) (*session, error) {
 	select {
 	case l.opening <- struct{}{}:
@@ -153,8 +153,8 @@ func (l *Locker) granted(h *lease) (strategies.Lease, error) {
 	return h, nil
 }
 
-// Close refuses further calls and ends the session. If there are leases, the session ends by its timeout; until then
-// they can be released.
+// Close makes further acquires fail with ErrClosed and ends the session. If there are leases, the server ends the
+// session after its timeout; until then the leases can be released.
 func (l *Locker) Close() error {
 	l.opening <- struct{}{} // from here on no caller can open a session
 	defer func() { <-l.opening }()

@@ -3,7 +3,7 @@
 //
 //  1. Acquire runs one script for each key, with SET NX PXAT and GET.
 //  2. A waiter waits for the message that a key has changed, which Redis sends by client-side caching because of the
-//     GET. The waiter then tries again. The adapter starts each wait over every two seconds.
+//     GET. The waiter then tries again. The adapter restarts each wait every two seconds.
 //  3. Release runs one script for each key, which deletes the key if it has the owner's token.
 //
 // Each change of a key wakes one waiter of each process.
@@ -33,7 +33,8 @@ import (
 const (
 	// prefix is rueidislock's default prefix. The prefix of the Config follows it.
 	prefix = "rueidislock"
-	// againAfter is the longest time that a waiter sleeps although the lock is free.
+	// againAfter is the interval at which a wait is restarted, and so the longest time that a waiter sleeps although the
+	// lock is free.
 	againAfter = 2 * time.Second
 )
 
@@ -77,7 +78,7 @@ func Strategy() strategies.Strategy {
 	}, Options{}, Open)
 }
 
-// errAgain ends a wait that starts over.
+// errAgain ends a wait that is then restarted.
 var errAgain = errors.New("wait again")
 
 // Options are the options of rueidislock.
@@ -125,8 +126,8 @@ func Open(config goredis.Config, options Options) (*Locker, error) {
 	return l, nil
 }
 
-// client returns the options of a rueidis client for a node: with the name, the user and the dialler of the node's
-// own client, so that its traffic is counted too.
+// client returns the options of a rueidis client for a node. They have the client name, the user and the dialler of the
+// node's options, so that the traffic of rueidis is also counted.
 func (l *Locker) client(o *redis.UniversalOptions) (rueidis.ClientOption, error) {
 	switch {
 	case o == nil:
@@ -169,8 +170,8 @@ func (l *Locker) client(o *redis.UniversalOptions) (rueidis.ClientOption, error)
 	return option, nil
 }
 
-// Acquire waits with rueidislock's WithContext. It starts the wait over every two seconds, because
-// rueidislock may sleep on.
+// Acquire waits with rueidislock's WithContext. It restarts the wait every two seconds, because a waiter of rueidislock
+// may keep sleeping although the lock is free.
 func (l *Locker) Acquire(ctx context.Context, key string) (strategies.Lease, error) {
 	for {
 		held, err := l.lock(ctx, key, l.locks.WithContext)
@@ -204,7 +205,8 @@ func (l *Locker) lock(ctx context.Context, key string, call lockCall) (strategie
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("lock %q: %w", name, err)
 	}
-	// rueidislock keeps the lock until the context of its wait ends; a lease outlives its Acquire.
+	// rueidislock keeps the lock until the context of its wait ends. The lease outlives ctx, so the wait gets a separate
+	// context.
 	lasting, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	ended := context.AfterFunc(ctx, func() { end(ctx.Err()) })
 	again := time.AfterFunc(againAfter, func() { end(errAgain) })
@@ -225,8 +227,8 @@ func (l *Locker) lock(ctx context.Context, key string, call lockCall) (strategie
 	return nil, fmt.Errorf("lock %q: %w", name, err)
 }
 
-// Close closes the connections. rueidislock's own Close would release the leases, which only their holders may do, so
-// it is called only when it can no longer do that.
+// Close closes the connections. rueidislock's own Close would release the leases, which only their holders may do. It
+// is therefore called after the client is closed, when it can no longer release them.
 func (l *Locker) Close() error {
 	if !l.closed.Swap(true) {
 		l.locks.Client().Close()
@@ -241,7 +243,7 @@ type lease struct {
 	release func()          // returns when all goroutines of the lock have ended
 }
 
-// Lost returns a channel that is closed when the lock has lost its majority of keys, and at the release.
+// Lost returns a channel that is closed when the lock has lost its majority of keys, or is released.
 func (held *lease) Lost() <-chan struct{} { return held.ctx.Done() }
 
 // Release makes rueidislock delete the keys. rueidislock ignores ctx and does not report an error.
