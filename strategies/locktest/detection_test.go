@@ -238,9 +238,9 @@ func TestWhatIsNotTried(t *testing.T) {
 		{"no Clock", "clock set back", t.Context(), bare, locktest.NotTried, nil, "whose clock can be set"},
 		{"Pause fails", "lost reply", t.Context(), failing, locktest.NotJudged, broken, "no such process"},
 		{"Kill fails", "restarted server", t.Context(), failing, locktest.NotJudged, broken, "no such process"},
-		{"Open fails", "try-lock", t.Context(), closed, locktest.NotJudged, slow, "open: it did not answer"},
-		{"a second Open fails", "idle keys", t.Context(), late, locktest.NotJudged, slow, "open: it did not answer"},
-		{"Prepare fails", "try-lock", t.Context(), unprepared, locktest.NotJudged, slow, "prepare: it did not answer"},
+		{"Open fails", "try-lock", t.Context(), closed, locktest.NotJudged, slow, "open: it did not respond"},
+		{"a second Open fails", "idle keys", t.Context(), late, locktest.NotJudged, slow, "open: it did not respond"},
+		{"Prepare fails", "try-lock", t.Context(), unprepared, locktest.NotJudged, slow, "prepare: it did not respond"},
 		{
 			"Kill ends the goroutine", "restarted server", t.Context(), ending, locktest.NotJudged, nil,
 			"outside the suite",

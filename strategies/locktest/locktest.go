@@ -154,7 +154,7 @@ func progress(w io.Writer, test string, v Result) {
 		return
 	}
 	seen := string(v.Verdict)
-	if len(v.Failures) > 0 {
+	if v.Verdict == Broken && len(v.Failures) > 0 {
 		seen = v.Failures[0].String()
 	} else if v.Because != "" {
 		seen += ", because " + v.Because

@@ -137,7 +137,7 @@ func TestAShortenedLeaseIsReportedInTime(t *testing.T) {
 	defer server.Resume()
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	if err := extender.Extend(ctx, time.Second); err == nil || !strings.Contains(err.Error(), "no answer") {
+	if err := extender.Extend(ctx, time.Second); err == nil || !strings.Contains(err.Error(), "no reply") {
 		t.Errorf("Extend returned %v", err)
 	}
 	lostIn(t, lease, 5*time.Second)

@@ -59,7 +59,7 @@ func TestNewRefusesWhatCannotWork(t *testing.T) {
 		want   string
 	}{
 		"two nodes":    {goredis.Config{Nodes: three[:2], TTL: time.Second}, nil, "needs 3 nodes"},
-		"all is drift": {goredis.Config{Nodes: three, TTL: 2 * time.Millisecond}, nil, "remain after drift"},
+		"all is drift": {goredis.Config{Nodes: three, TTL: 2 * time.Millisecond}, nil, "after drift -20µs remain"},
 		"never so valid": {
 			goredis.Config{Nodes: three, TTL: time.Second},
 			func(o *redlock.Options) { o.MinValidity = 989 * time.Millisecond }, "988ms remain",
