@@ -69,7 +69,7 @@ func TestALateGenerator(t *testing.T) {
 	first.await("generator 0 of 2 is there")
 	other := generator("--hold", "1ms")
 	if code := other.code(); code != "104" ||
-		!strings.Contains(other.said.String(), "lockbench: --generators: --hold is 1ms here, and 0s for the first") {
+		!strings.Contains(other.said.String(), "lockbench: --generators: --hold is 1ms here, but 0s for the first") {
 		t.Errorf("it ended with %s:\n%s", code, &other.said)
 	}
 	late := generator()

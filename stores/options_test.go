@@ -47,7 +47,7 @@ func TestValidate(t *testing.T) {
 	}{
 		{"etcd", store.Options{Topology: "nodes:3"}, []string{"--topology"}},
 		{"etcd", store.Options{Topology: "etcd:2"}, []string{"etcd:1 or etcd:3"}},
-		{"etcd", store.Options{Address: "container"}, []string{"etcd is started as a process"}},
+		{"etcd", store.Options{Address: "container"}, []string{"etcd only as a process"}},
 		{"etcd", store.Options{Address: "etcd://user:secret@host"}, []string{"address of etcd"}},
 		{"etcd", store.Options{Address: "http://host:2379"}, []string{"the address"}},
 		{"etcd", store.Options{Address: "etcd://host:2379", CAFile: "x"}, []string{"--ca-file is for"}},

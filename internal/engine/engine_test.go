@@ -159,7 +159,7 @@ func TestALostWaitMakesTheRunInvalid(t *testing.T) {
 	if !lost.Load() {
 		t.Fatal("nothing was lost")
 	}
-	if run.Valid() || !strings.Contains(run.Invalid[0].Text, "phases differ from the window") {
+	if run.Valid() || !strings.Contains(run.Invalid[0].Text, "the phases of a client add up to") {
 		t.Errorf("invalid: %q, books %+v", run.Invalid, run.TimeAccounting)
 	}
 }
