@@ -42,7 +42,7 @@ func closed(s *stage) {
 	}
 	w := s.waiterFor(i, "other", i.Acquire)
 	if !w.within(s.patience) {
-		s.fatalf("an acquire after Close does not return")
+		s.fatalf("an acquire after Close has not returned")
 	}
 	if w.err == nil {
 		s.errorf("an acquire after Close was granted")
@@ -53,8 +53,8 @@ func closed(s *stage) {
 	switch err := s.returns(lease.Release); {
 	case err == nil:
 	case s.ownConnections(i) && !errors.Is(err, strategies.ErrNotHeld):
-		s.Logf("a release after Close returned %q, since the lock's own connections are closed: the lease lasts "+
-			"until its TTL ends", err)
+		s.Logf("a release after Close returned %q, because the lock had closed its own connections: the lease lasts until "+
+			"its TTL ends", err)
 		s.forget("key")
 	default:
 		s.fatalf("release: %v", err)
@@ -75,10 +75,10 @@ func strangeKeys(s *stage) {
 	} {
 		leases := s.fill(i, key)
 		if !s.held(i, key) {
-			s.errorf("key %.20q is free although a client holds it", key)
+			s.errorf("the lock on key %.20q is free although a client holds it", key)
 		}
 		if !s.free(i, key+"x") {
-			s.errorf("key %.20q is the same as with an x added", key)
+			s.errorf("a lock on key %.20q also locks the key with an x added", key)
 		}
 		// A waiter uses further keys and channels, whose names are derived from the key.
 		s.passOn(leases, i, key, func() {})
@@ -96,7 +96,7 @@ func stranger(s *stage) {
 		s.full(both[1], "key")
 		s.notHeld("a release of a lock that another client holds", old)
 		if !s.held(both[1], "key") {
-			s.fatalf("a stranger's release freed the lock")
+			s.fatalf("the release of an ended lease freed the next holder's lock")
 		}
 		s.release(leases...)
 	}
@@ -107,22 +107,22 @@ func tryLock(s *stage) {
 	both := s.several(2, longTTL)
 	trier, ok := strategies.As[strategies.Trier](both[1].Locker)
 	if !ok {
-		s.notApplicable("it has no try-lock")
+		s.notApplicable("it has no TryAcquire")
 	}
 	leases := s.fill(both[0], "key")
 	before := both[1].probe.Counts().Attempts
 	w := s.waiterFor(both[1], "key", trier.TryAcquire)
 	switch {
 	case !w.within(s.patience):
-		s.fatalf("a try-lock of a held lock waits for it")
+		s.fatalf("a try-lock of a held lock waits instead of returning ErrHeld")
 	case w.err == nil:
-		s.broken(exclusive, "a try-lock was granted a lock that others held")
+		s.broken(exclusive, "a try-lock was granted although other clients held all permits")
 		s.release(w.lease)
 	case !errors.Is(w.err, strategies.ErrHeld):
 		s.errorf("a try-lock of a held lock returned %q, want ErrHeld", w.err)
 	}
 	if n := both[1].probe.Counts().Attempts - before; n > 1 {
-		s.errorf("a try-lock of a held lock tried %d times", n)
+		s.errorf("a try-lock of a held lock made %d attempts, want 1", n)
 	}
 	// A lock that identifies its owner by thread, client or process cannot tell the second caller of an instance from
 	// the first.
@@ -130,9 +130,9 @@ func tryLock(s *stage) {
 	w = s.waiterFor(both[0], "key", own.TryAcquire)
 	switch {
 	case !w.within(s.patience):
-		s.fatalf("a try-lock of a lock that its own instance holds waits for it")
+		s.fatalf("a try-lock of a lock that its own instance holds waits instead of returning ErrHeld")
 	case w.err == nil:
-		s.broken(exclusive, "a try-lock was granted a lock that another caller of its instance held")
+		s.broken(exclusive, "a try-lock was granted the lock although another caller of its instance held it")
 		_ = s.releaseAll(append(leases, w.lease)) // either release may have freed the lock, which this check does not judge
 		return
 	case !errors.Is(w.err, strategies.ErrHeld):
@@ -160,7 +160,7 @@ func reentrance(s *stage) {
 	both := s.several(2, longTTL)
 	locker, ok := strategies.As[strategies.Reentrant](both[0].lock)
 	if !ok {
-		s.fatalf("it has no AcquireAs")
+		s.fatalf("its Info claims re-entrance, but it has no AcquireAs")
 	}
 	as := func(owner string) func(context.Context, string) (strategies.Lease, error) {
 		return func(ctx context.Context, key string) (strategies.Lease, error) {
@@ -171,7 +171,7 @@ func reentrance(s *stage) {
 	for range 3 {
 		w := s.waiterFor(both[0], "key", as("me"))
 		if !w.within(s.patience) {
-			s.fatalf("the owner's second acquire waits for the owner")
+			s.fatalf("the owner's second acquire waits for the owner's own lease")
 		}
 		if w.err != nil {
 			s.fatalf("acquire again: %v", w.err)
@@ -182,7 +182,7 @@ func reentrance(s *stage) {
 	other.parked()
 	other.end()
 	if !errors.Is(other.err, context.Canceled) {
-		s.errorf("another owner's wait ended with %v", other.err)
+		s.errorf("the cancelled wait of another owner returned %v, want context.Canceled", other.err)
 	}
 	for n, lease := range leases {
 		if !s.held(both[1], "key") {
@@ -217,7 +217,7 @@ func exclusion(s *stage) {
 		s.errorf("%d of %d acquisitions found more holders than permits", n, f.acquired.Load())
 	}
 	if want := int64(instances * perInstance * turns); !s.Failed() && f.acquired.Load() != want {
-		s.errorf("%d acquisitions, want %d", f.acquired.Load(), want)
+		s.errorf("the clients acquired the lock %d times, want %d", f.acquired.Load(), want)
 	}
 	if s.info.Capacity == 1 {
 		f.check()
@@ -240,7 +240,7 @@ func (f *fight) all(clients []*waiter) {
 				before = now
 				continue
 			}
-			f.broken(waking, "clients compete for a lock, and none gets it")
+			f.broken(waking, "clients compete for the lock, and none of them gets it")
 			for _, other := range clients {
 				other.end()
 			}
@@ -257,7 +257,7 @@ func (f *fight) turn(ctx context.Context, locker strategies.Locker, turn int) bo
 	}
 	if err != nil {
 		if ctx.Err() == nil {
-			f.broken(granting, "an acquire among many clients returned %q", err)
+			f.broken(granting, "an acquire by one of many competing clients returned %q", err)
 		}
 		return false
 	}
@@ -336,7 +336,7 @@ func permits(s *stage) {
 		}
 		s.release(leases[:freed]...)
 		if !s.eventually(func() bool { return granted(waiting) >= freed }) {
-			s.fatalf("%d permits were released, and %d waiters got one", freed, granted(waiting))
+			s.fatalf("%d permits were released, and only %d waiters got one", freed, granted(waiting))
 		}
 		time.Sleep(20 * time.Millisecond)
 		if n := granted(waiting); n > freed {

@@ -238,7 +238,7 @@ const (
 
 // broken are correct locks with one fault each.
 func broken() []subject {
-	const again, left = "before a client that had asked earlier", "keys and channels are left"
+	const again, left = "before a client that had requested it earlier", "keys and channels are left"
 	const stands = "have not got the lock"
 	return []subject{
 		// Exclusion.
@@ -250,7 +250,7 @@ func broken() []subject {
 
 		// Who releases what.
 		polling("blind").called("a release that does not check the owner").
-			fails("stranger", "a stranger's release freed the lock"),
+			fails("stranger", "the release of an ended lease freed the next holder's lock"),
 		polling("sameToken").called("one owner token for all callers of an instance").
 			fails("stranger", "a release of a lock that another client holds returned <nil>"),
 		polling("blind ownRecord").called("a late release frees the next holder's lock").
@@ -262,19 +262,19 @@ func broken() []subject {
 		polling("noTTL").called("no TTL").fails("dead holder", "has died"),
 		polling("halfTTL").called("half the TTL").fails("validity", "before the end of a lease's validity"),
 		polling("validFromReply").called("validity counted from the reply").
-			fails("validity", "reports a validity that ends later"),
+			fails("validity", "reports a validity that ends"),
 		polling("validFromWait handsOutLate").called("validity counted from the beginning of the wait").
 			fails("validity", "before the grant"),
 		polling("extendsNothing").called("Extend does nothing").fails("extend", "ran out with its first TTL"),
 		polling("addsUp").called("Extend adds to what is left").fails("extend", "extensions add up"),
 		polling("lockersTTL").called("a call's TTL is ignored").
-			fails("TTL of a call", "gave a lease that is valid for"),
+			fails("TTL of a call", "returned a lease that is valid for"),
 		polling("anyTTL").called("a call's TTL of 0 is the Locker's").
 			fails("TTL of a call", "was granted, want an error"),
 		polling("neverShorter").called("a call's TTL cannot be shorter than the Locker's").
-			fails("TTL of a call", "keeps the lock from others"),
+			fails("TTL of a call", "has not run out after"),
 		polling("renewsAll", watchdog).called("a watchdog that renews leases with a TTL of their own").
-			fails("TTL of a call", "keeps the lock from others", "ran out with its Locker's TTL"),
+			fails("TTL of a call", "has not run out after", "ran out with its Locker's TTL"),
 		polling("noRenewal", watchdog).called("a watchdog that renews nothing").
 			fails("watchdog", "a living holder's lease ran out"),
 		polling("renewsFirstOnly", watchdog).called("a watchdog of an instance's first lease only").
@@ -288,7 +288,7 @@ func broken() []subject {
 
 		// Waiting.
 		onRedis("noRecheck").called("no check of the lock after subscribing").
-			fails("release before the wait", "just before its command number"),
+			fails("release before the wait", "just before its command"),
 		onRedis("trustsMessages").called("waiters that rely on messages only").
 			fails("silent subscription", "fell silent while it waited"),
 		onRedis("noResubscribe").called("no check of the lock after a reconnection").
@@ -301,11 +301,11 @@ func broken() []subject {
 			fails("cancelled at any moment", "all clients have released the lock or given up").breaking(ungranted),
 		inProcess("skipsNone", 1).called("a waiter that gave up is woken").
 			fails("cancelled at any moment", "behind waiters that gave up").breaking(waking),
-		polling("tryWaits").called("a try-lock that waits").fails("try-lock", "tried 4 times"),
+		polling("tryWaits").called("a try-lock that waits").fails("try-lock", "made 4 attempts"),
 		inProcess("shares", 1).called("the callers of an instance are one owner").
 			fails("try-lock", "another caller of its instance held").breaking(exclusive),
 		inProcess("swaps", 1, fifo).called("every second waiter jumps the queue").
-			fails("fifo", "when it was waiter"),
+			fails("fifo", "although it was waiter"),
 		inCohorts("forEver").called("an instance passes the lock to its own newcomers forever").
 			fails("overtaking", again),
 		inCohorts("barges").called("an instance that has released the lock gets it again next").
@@ -340,31 +340,31 @@ func broken() []subject {
 		inProcess("neverCloses", 1).called("Close does nothing").
 			fails("closed", "an acquire after Close was granted"),
 		polling("hashTag").called("the key is the text inside its braces").
-			fails("strange keys", "is the same as with an x added").
+			fails("strange keys", "also locks the key with an x added").
 			breaking("every string is a separate key", tidy), // a counter of no lock's name
 
 		// Servers.
 		polling("evalsha").called("a release relies on the script cache").fails("flushed scripts", "NOSCRIPT"),
-		ofNodes("half").called("half of the nodes is enough").fails("dead nodes", "was granted by 2 of 5 nodes"),
+		ofNodes("half").called("half of the nodes is enough").fails("dead nodes", "only 2 of 5 nodes were alive"),
 
 		polling("handsOutLate").called("a late answer is not compared with the clock").
-			fails("slow answer", "while another client has the lock"),
+			fails("slow answer", "while another client held the lock"),
 		polling("looksFirst").called("a release that checks the owner and deletes in two steps").
 			fails("late commands", "freed the next holder's lock"),
 		polling("extendsBlindly").called("an extension that does not check the owner").
-			fails("late commands", "of a stale extension came late"),
+			fails("late commands", "of a stale extension arrived late"),
 		polling("silenceIsYes").called("a missing answer counts as a grant").
-			fails("lost answers", "while another held the lock").breaking(exclusive),
+			fails("lost answers", "another client held the lock").breaking(exclusive),
 		polling("deletesAgain").called("a repeated release does not check the owner").
-			fails("lost answers", "freed the lock of the next holder"),
+			fails("lost answers", "freed the next holder's lock"),
 		polling("watchesDoubt", watchdog).called("a watchdog renews a lease that was never granted").
-			fails("lost answers", "is not free"),
+			fails("lost answers", "is not free", "was never freed"),
 		polling("expiresLater").called("the TTL is set by a second command, whose error leaves the key without TTL").
-			fails("lost answers", "is not free"),
+			fails("lost answers", "is not free", "was never freed"),
 		polling("expiresLater forgives").called("the TTL is set by a second command, whose error is ignored").
-			fails("lost answers", "is not free"),
+			fails("lost answers", "is not free", "was never freed"),
 		polling("persistsFirst").called("an extension that fails in the middle leaves no TTL").
-			fails("lost answers", "is not free"),
+			fails("lost answers", "is not free", "was never freed"),
 		polling("asksOnce").called("a repeated release sends nothing").
 			fails("cancelled release", "the waiter has not got the lock"),
 		polling("stopsAfter", watchdog).called("a watchdog that stops after the release").

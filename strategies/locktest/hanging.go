@@ -112,12 +112,12 @@ func (s *stage) briefly(
 func (s *stage) endsInTime(w *waiter, what string) {
 	switch {
 	case !w.within(hangingCall + hangingLimit):
-		s.fatalf("servers hang, and %s with a context of %v has not returned after %v", what, hangingCall,
+		s.fatalf("while the servers hung, %s with a timeout of %v has not returned after %v", what, hangingCall,
 			hangingCall+hangingLimit)
 	case w.err == nil:
-		s.fatalf("servers hang, and %s succeeded", what)
+		s.fatalf("%s succeeded while the servers hung", what)
 	case errors.Is(w.err, strategies.ErrNotHeld):
-		s.fatalf("servers hang, and %s returned %q", what, w.err)
+		s.fatalf("while the servers hung, %s returned %q", what, w.err)
 	}
 }
 
@@ -127,7 +127,7 @@ func (s *stage) comesBack(i *instance, key, after string) {
 	for range s.info.Capacity {
 		w := s.waiterFor(i, key, i.Acquire)
 		if !w.within(s.patience) {
-			s.fatalf("%s, and %v later a released lock is not free; its TTL is %v", after, s.patience, longTTL)
+			s.fatalf("%s; %v later a released lock is not free, and its TTL is %v", after, s.patience, longTTL)
 		}
 		if w.err != nil {
 			s.fatalf("%s, and an acquire returned %q", after, w.err)
@@ -149,7 +149,7 @@ func lossInTime(s *stage) {
 		watched, ok := strategies.As[strategies.Watched](lease)
 		timed, isTimed := strategies.As[strategies.Timed](lease)
 		if !ok || !isTimed {
-			s.notApplicable("its leases report no loss, or no end")
+			s.notApplicable("its leases do not report both their loss and the end of their validity")
 		}
 		lost := watched.Lost()
 		time.Sleep(when)
@@ -168,13 +168,13 @@ func (s *stage) reports(lost <-chan struct{}, lease strategies.Timed) {
 		select {
 		case <-lost:
 			late := time.Since(lease.ValidUntil()).Round(time.Millisecond)
-			s.Logf("a loss was reported %v after the lease's end", late)
+			s.Logf("the loss was reported %v after the end of the lease", late)
 			return
 		case <-time.After(10 * time.Millisecond):
 		}
 		if time.Since(lease.ValidUntil()) > hangingLimit {
-			s.fatalf("servers hang, and %v after the end of a lease that a watchdog could not renew it is not reported as "+
-				"lost", hangingLimit)
+			s.fatalf("the servers hang, and a lease that its watchdog could not renew is not reported as lost %v after its "+
+				"end", hangingLimit)
 		}
 	}
 }
@@ -192,7 +192,7 @@ func refusedRelease(s *stage) {
 		time.Sleep(refusedFor)
 		accept()
 		s.release(leases[1:]...)
-		s.comesBack(other, "key", "servers have refused a release for a moment")
+		s.comesBack(other, "key", "the servers refused a release for a moment")
 	}
 	leases := s.fill(i, "key")
 	ended, end := context.WithCancel(context.Background())

@@ -25,7 +25,7 @@ func deadHolder(s *stage) {
 	w.settle() // a busy machine may have delayed this beyond the lease's end
 	s.die(dead)
 	if !w.within(s.patience) {
-		s.fatalf("a holder with a TTL of %v has died, and %v later its lock is not free", shortTTL, s.patience)
+		s.fatalf("a holder with a TTL of %v has died, and its lock is not free after %v", shortTTL, s.patience)
 	}
 	w.finish()
 	s.release(s.fill(alive, "key")...) // the other permits come back too
@@ -38,8 +38,8 @@ func lateRelease(s *stage) {
 	if s.info.Claims.Watchdog { // without a watchdog the leases run out anyway
 		s.die(dead)
 		if s.ownConnections(dead) || s.info.Driver {
-			s.notTried("its leases run out when it is closed, and then it has no connection to release them on: use " +
-				"the Config's clients or Options")
+			s.notTried("after Close it has no connection on which to release its leases; let the lock use the Config's " +
+				"clients or Options")
 		}
 	}
 	// Either lease may run out first, because one may have been renewed once more than the other.
@@ -119,7 +119,7 @@ func (s *stage) extendsOnce(other *instance, ttl time.Duration) (fault string) {
 	s.die(i)
 	for s.held(other, "extended") {
 		if lasted := time.Since(last); lasted > extensions*ttl*3/4 {
-			return fmt.Sprintf("a lease of %v that was extended by that %d times lasted for %v after the last time: "+
+			return fmt.Sprintf("a lease of %v was extended by its TTL %d times and lasted for %v after the last extension: "+
 				"extensions add up", ttl, extensions, lasted.Round(time.Millisecond))
 		}
 		time.Sleep(ttl / 20)
@@ -148,10 +148,10 @@ func validity(s *stage) {
 			continue
 		}
 		if ttl *= 2; attempt >= attempts {
-			s.notJudged("another client got the lock of a dead holder %v after its TTL of %v: the lock may have "+
-				"been free earlier", late, ttl/2)
+			s.notJudged("another client got the lock of a dead holder only %v after the end of its TTL of %v, so the check "+
+				"cannot tell when the lock became free", late, ttl/2)
 		}
-		s.Logf("another client got the lock %v after a TTL of %v: the check tries again", late, ttl/2)
+		s.Logf("another client got the lock only %v after the end of a TTL of %v; the check tries again", late, ttl/2)
 	}
 }
 
@@ -168,7 +168,7 @@ func (s *stage) validAfterItsWait(holder *instance, ttl time.Duration) (fault st
 		s.notApplicable("its leases do not report the end of their validity")
 	}
 	if ended := w.over.Sub(timed.ValidUntil()); ended > 0 {
-		fault = fmt.Sprintf("a lease of %v that was granted after a wait reports that it ended %v before the grant",
+		fault = fmt.Sprintf("a lease of %v that was granted after a wait reports that its validity ended %v before the grant",
 			ttl, ended)
 	}
 	_ = s.again(w.lease) // it may have run out
@@ -226,7 +226,7 @@ func (s *stage) believable(i *instance, lease strategies.Lease, ttl time.Duratio
 	until, sent := timed.ValidUntil(), i.wire.LastWrite()
 	if over := until.Sub(sent.Add(ttl)); over > 0 && !sent.IsZero() {
 		s.brokenNow(valid,
-			"a lease of %v reports a validity that ends later than this TTL after its last command was sent, by %v", ttl,
+			"a lease with a TTL of %v reports a validity that ends %v later than one TTL after its last command was sent", ttl,
 			over)
 	}
 }
@@ -254,7 +254,7 @@ func callTTL(s *stage) {
 	}
 	for _, c := range calls {
 		if !s.held(other, c.name) { // no machine stands still for that long
-			s.fatalf("a lease of %s for %v ran out with its Locker's TTL", c.name, longTTL)
+			s.fatalf("a lease of %s for %v ran out with its Locker's TTL, which is shorter", c.name, longTTL)
 		}
 	}
 	s.release(lasting...)
@@ -264,7 +264,7 @@ func callTTL(s *stage) {
 func (s *stage) waiterOf(i *instance, key string, c callFor, ttl time.Duration) *waiter {
 	termed, ok := strategies.As[strategies.Termed](i.lock)
 	if !ok {
-		s.notApplicable("its calls have no TTL option")
+		s.notApplicable("it has no AcquireFor and TryAcquireFor")
 	}
 	return s.waiterFor(i, key, func(ctx context.Context, key string) (strategies.Lease, error) {
 		return c.do(termed, ctx, s.named(key), ttl)
@@ -274,7 +274,7 @@ func (s *stage) waiterOf(i *instance, key string, c callFor, ttl time.Duration) 
 // fillFor acquires all permits of a key with the call. It repeats a try that failed because the machine is busy.
 func (s *stage) fillFor(i *instance, key string, c callFor, ttl time.Duration) (leases []strategies.Lease) {
 	for range s.info.Capacity {
-		err := errors.New("no answer")
+		err := errors.New("the call has not returned")
 		if !s.eventually(func() bool {
 			w := s.waiterOf(i, key, c, ttl)
 			if w.within(s.patience) {
@@ -299,7 +299,7 @@ func (s *stage) longer(i *instance, c callFor) []strategies.Lease {
 	s.believable(i, last, longTTL)
 	if timed, ok := strategies.As[strategies.Timed](last); ok {
 		if valid := timed.ValidUntil().Sub(asked); valid < longTTL*9/10 { // a quorum subtracts its clock drift
-			s.fatalf("%s for %v gave a lease that is valid for %v", c.name, longTTL, valid)
+			s.fatalf("%s for %v returned a lease that is valid for only %v", c.name, longTTL, valid)
 		}
 	}
 	return leases
@@ -326,7 +326,7 @@ func (s *stage) runsOut(i, other *instance, key string, c callFor, ttl time.Dura
 	lease := s.fillFor(i, key, c, ttl)[0]
 	next := s.waiterFor(other, key, other.Acquire)
 	if !next.within(s.patience) {
-		s.fatalf("a lease of %s for %v keeps the lock from others for %v", c.name, ttl, s.patience)
+		s.fatalf("a lease of %s for %v has not run out after %v", c.name, ttl, s.patience)
 	}
 	next.finish()
 	if timed, ok := strategies.As[strategies.Timed](lease); ok && next.over.Before(timed.ValidUntil()) {
@@ -380,7 +380,7 @@ func (s *stage) keeps(i, other *instance, ttl time.Duration) (fault string) {
 		return fault
 	}
 
-	const released = "a released lock is held again: its watchdog keeps running"
+	const released = "a released lock is held again: the watchdog of its lease keeps running"
 	next := s.waiterFor(i, "key", i.Acquire)
 	if !next.within(s.patience) {
 		s.fatalf(released)

@@ -217,7 +217,7 @@ func idleKeys(s *stage) {
 	s.used(both[0], both[1])
 	var left []string
 	if !s.eventually(func() bool { left = s.leftovers(); return len(left) < idleLocks/2 }) {
-		s.fatalf("%d locks are idle, and %d of their keys and channels are left, such as %q", idleLocks,
+		s.fatalf("keys and channels are left: %d idle locks left %d of them, such as %q", idleLocks,
 			len(left), left[0])
 	}
 }
@@ -244,8 +244,8 @@ func (s *stage) opens(i *instance, waiters int) {
 	declared := s.info.Connections.PerInstance*max(1, len(i.nodes)) + s.info.Connections.PerWaiter*atOnce
 	var open int
 	if !s.eventually(func() bool { open = i.besidePool(); return open <= declared }) {
-		s.fatalf("an instance that has used %d locks, %d of them with a waiter, has %d connections outside its "+
-			"pool, and declares %d",
+		s.fatalf("an instance that has used %d locks, of which %d have a waiter, has %d connections outside its pool; its "+
+			"Info allows %d",
 			idleLocks, waiters, open, declared)
 	}
 }

@@ -70,7 +70,7 @@ func slowAnswer(s *stage) {
 			s.calmly(staleTTL, func(time.Duration) (fault string) {
 				var ended time.Duration
 				if there, ended = s.answeredLate(late, holder, other, waits, step); ended > staleTTL/5 {
-					fault = fmt.Sprintf("an acquire returned a lease %v after its end", ended)
+					fault = fmt.Sprintf("an acquire returned a lease %v after the lease had expired", ended)
 				}
 				return fault
 			})
@@ -114,11 +114,11 @@ func (s *stage) answeredLate(late, holder, other *instance, waits bool, step int
 	}
 	w.quiet()
 	if w.isOver() && w.err == nil && w.over.After(taken) { // a quorum may have had enough answers
-		s.fatalf("an acquire whose answer took %v returned a lease of %v while another client has the lock",
+		s.fatalf("an acquire whose reply took %v returned a lease of %v while another client held the lock",
 			w.over.Sub(began).Round(time.Millisecond), staleTTL)
 	}
 	s.release(next...)
-	if w.returned("an acquire whose answer was slow"); w.err != nil {
+	if w.returned("an acquire whose reply was delayed"); w.err != nil {
 		return true, 0
 	}
 	ended = max(0, w.over.Sub(validUntil(w.lease, w.over, staleTTL)))
@@ -170,7 +170,7 @@ func (s *stage) halfDone(third *instance, what string, step int) (there bool) {
 	}
 	w, there := s.heldUp(short, netfault.LostWrite, step,
 		func() *waiter { return s.background(short, "key", call) }, func() {})
-	w.returned("a call whose connection broke")
+	w.returned("a call whose connection was cut")
 	if !there {
 		if lease != nil {
 			_ = s.again(lease)
@@ -178,8 +178,8 @@ func (s *stage) halfDone(third *instance, what string, step int) (there bool) {
 		return false
 	}
 	if !s.eventually(func() bool { return !s.held(third, "key") }) {
-		s.fatalf("command number %d of a call (%s) was lost, its caller did nothing more, and %v later, long after "+
-			"its TTL, the lock is not free", step+1, what, s.patience)
+		s.fatalf("command %d of a call (%s) was lost and the caller made no further call; %v later, long after its TTL, "+
+			"the lock is not free", step+1, what, s.patience)
 	}
 	return true
 }
@@ -189,19 +189,20 @@ func (s *stage) acquireUnanswered(i, third *instance, step int, ttl time.Duratio
 	asked := time.Now()
 	asks := func() *waiter { return s.waiterFor(i, "key", i.Acquire) }
 	w, lost := s.heldUp(i, netfault.LostAnswer, step, asks, func() {})
-	w.returned("an acquire whose answer was lost")
+	w.returned("an acquire whose reply was lost")
 	if w.err == nil {
 		until := validUntil(w.lease, asked, ttl)
 		if got := s.asks(third, "key", moment); got != nil {
 			if s.info.Capacity == 1 && time.Now().Before(until) {
-				s.broken(exclusive, "an acquire whose answer was lost returned a lease, and another got the lock")
+				s.broken(exclusive, "an acquire returned a lease although a reply to it was lost, and another client got the "+
+					"lock while that lease was valid")
 			}
 			s.release(got)
 		}
 		_ = s.again(w.lease) // it may have run out
 	}
 	if !s.eventually(func() bool { return s.free(third, "key") }) {
-		s.fatalf("an acquire's answer number %d was lost, and its lock is not free", step+1)
+		s.fatalf("reply %d to an acquire was lost, and the lock was never freed", step+1)
 	}
 	s.release(s.fill(third, "key")...)
 	return lost
@@ -222,9 +223,9 @@ func (s *stage) acquireHeldUnanswered(i, holder *instance, step int) (lost bool)
 		w.quiet()
 	}
 	w.cancel()
-	w.returned("an acquire that was cancelled after its answer was lost")
+	w.returned("an acquire that was cancelled after a reply to it was lost")
 	if w.err == nil {
-		s.brokenNow(exclusive, "an answer to an acquire was lost, and it returned a lease while another held the lock")
+		s.brokenNow(exclusive, "an acquire returned a lease although a reply to it was lost and another client held the lock")
 	}
 	s.release(held...)
 	return lost
@@ -238,23 +239,23 @@ func (s *stage) releaseUnanswered(holder, third *instance, step int) (lost bool)
 	w, lost := s.heldUp(holder, netfault.LostAnswer, step,
 		func() *waiter { return s.background(holder, "key", leases[0].Release) },
 		func() { next = s.asks(third, "key", moment) })
-	w.returned("a release whose answer was lost")
+	w.returned("a release whose reply was lost")
 	if w.err != nil && !errors.Is(w.err, strategies.ErrNotHeld) {
 		if err := s.again(leases[0]); err != nil && !errors.Is(err, strategies.ErrNotHeld) {
-			s.fatalf("a release's answer was lost, and a second release returned %q", err)
+			s.fatalf("the reply to a release was lost, and the repeated release failed: %q", err)
 		}
 	}
 	if next != nil {
 		if !s.held(third, "key") {
-			s.fatalf("a release whose answer was lost freed the lock of the next holder")
+			s.fatalf("a release whose reply was lost freed the next holder's lock")
 		}
 		if err := s.again(next); err != nil {
-			s.fatalf("a release's answer was lost, and that of the next holder returned %q", err)
+			s.fatalf("the reply to a release was lost, and the next holder's release then failed: %q", err)
 		}
 	}
 	s.release(leases[1:]...)
 	if !s.eventually(func() bool { return s.free(third, "key") }) {
-		s.fatalf("a release's answer number %d was lost, and the lock is not free", step+1)
+		s.fatalf("reply %d to a release was lost, and the lock is not free", step+1)
 	}
 	return lost
 }
@@ -271,15 +272,15 @@ func (s *stage) extendUnanswered(holder, third *instance, step int) (lost bool) 
 	w, lost := s.heldUp(holder, netfault.LostAnswer, step, func() *waiter {
 		return s.background(holder, "key", func(ctx context.Context) error { return extender.Extend(ctx, longTTL) })
 	}, func() {})
-	w.returned("an extension whose answer was lost")
+	w.returned("an extension whose reply was lost")
 	if errors.Is(w.err, strategies.ErrNotHeld) {
-		s.errorf("an extension's answer was lost, and it returned ErrNotHeld of a lease that is valid")
+		s.errorf("the reply to an extension was lost, and the extension returned ErrNotHeld although the lease is valid")
 	}
 	if !s.held(third, "key") {
-		s.fatalf("an extension's answer was lost, and another client got the lock")
+		s.fatalf("the reply to an extension was lost, and another client got the lock while the lease was valid")
 	}
 	if err := s.again(leases[0]); err != nil {
-		s.fatalf("an extension's answer was lost, and the release returned %q", err)
+		s.fatalf("the reply to an extension was lost, and the release of the lease then failed: %q", err)
 	}
 	return lost
 }
@@ -339,22 +340,22 @@ func (l *lateness) arrives(what string, call func(context.Context) error, lease 
 	caught := w.meets(kept)
 	w.cancel()
 	late := kept.Snap()
-	w.returned("a " + what + " whose connection has broken")
+	w.returned("a " + what + " whose connection was cut")
 	if l.info.Claims.Watchdog { // otherwise its watchdog keeps the extended lease
 		l.die(l.stale)
 		l.stale = nil
 	}
 	leases := l.fill(l.next, "key") // granted once the stale lease has run out
 	if err := late.Deliver(); err != nil {
-		l.Logf("the late command got no answer: %v", err)
+		l.Logf("the late command got no reply: %v", err)
 	}
 	time.Sleep(staleTTL * 3 / 2) // longer than an extension by staleTTL lasts
-	seen := fmt.Sprintf("command number %d of a stale %s came late", step+1, what)
+	seen := fmt.Sprintf("command %d of a stale %s arrived late", step+1, what)
 	if !l.held(l.third, "key") {
 		l.fatalf("%s, and freed the next holder's lock", seen)
 	}
 	if err := l.again(leases[0]); err != nil {
-		l.fatalf("%s, and the release of the next holder returned %q", seen, err)
+		l.fatalf("%s, and the next holder's release then failed: %q", seen, err)
 	}
 	l.release(leases[1:]...)
 	if lease != nil {
@@ -375,7 +376,7 @@ type interruption struct {
 // timeouts are the points at which a release times out and its connection breaks.
 var timeouts = []interruption{
 	{"before its command", netfault.LostWrite},
-	{"before the answer to its command", netfault.LostAnswer},
+	{"before the reply to its command", netfault.LostAnswer},
 }
 
 // timesOut starts a release whose context ends at the step, and waits for its return. there is false if the release
@@ -404,8 +405,8 @@ func cancelledRelease(s *stage) {
 			there, err := s.timesOut(both[0], leases[0], n, step)
 			s.repeat(leases[0], err, "timed out "+n.what)
 			if !w.within(s.patience) {
-				s.fatalf("a release timed out %s number %d and was repeated, and %v later the waiter has not "+
-					"got the lock", n.what, step+1, s.patience)
+				s.fatalf("a release timed out %s %d and was repeated; %v later the waiter has not got the "+
+					"lock", n.what, step+1, s.patience)
 			}
 			w.finish()
 			s.release(leases[1:]...)
@@ -419,7 +420,7 @@ func cancelledRelease(s *stage) {
 	s.repeat(leases[0], leases[0].Release(ended), "had an ended context")
 	s.release(leases[1:]...)
 	if !s.free(both[1], "key") {
-		s.fatalf("a release had an ended context and was repeated, and the lock is not free")
+		s.fatalf("a release whose context had already ended was repeated, and the lock is not free")
 	}
 }
 
@@ -429,7 +430,7 @@ func (s *stage) repeat(lease strategies.Lease, err error, how string) {
 		return
 	}
 	if second := s.again(lease); second != nil && !errors.Is(second, strategies.ErrNotHeld) {
-		s.errorf("a release %s and returned %q; when repeated it returned %q", how, err, second)
+		s.errorf("a release %s and returned %q; the repeated release returned %q", how, err, second)
 	}
 }
 
@@ -450,7 +451,7 @@ func abandonedRelease(s *stage) {
 func (s *stage) abandon(i, other *instance, n interruption, step int, ttl time.Duration) (there bool) {
 	leases := s.fill(i, "key")
 	there, _ = s.timesOut(i, leases[0], n, step)
-	s.runsOutUnwatched(other, ttl, fmt.Sprintf("a release timed out %s number %d", n.what, step+1))
+	s.runsOutUnwatched(other, ttl, fmt.Sprintf("a release timed out %s %d", n.what, step+1))
 	_ = s.releaseAll(leases[1:])
 	s.recovers(i) // its connection was broken
 	return there
@@ -462,7 +463,7 @@ func (s *stage) runsOutUnwatched(other *instance, ttl time.Duration, seen string
 	limit := min(s.patience, 5*ttl)
 	for end := time.Now().Add(limit); s.held(other, "key"); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
-			s.fatalf("%s, and %v later, with a TTL of %v, the lock is not free: its watchdog keeps running", seen, limit, ttl)
+			s.fatalf("%s; %v later the lock is not free although its TTL is %v: its watchdog keeps running", seen, limit, ttl)
 		}
 	}
 }
@@ -477,7 +478,7 @@ func abandonedAcquire(s *stage) {
 		_ = s.again(s.acquire(i, "key")) // this opens its connections
 		for _, n := range []interruption{
 			{"before its command", netfault.Write},
-			{"before the answer to its command", netfault.Answers},
+			{"before the reply to its command", netfault.Answers},
 		} {
 			eachStep(func(step int) bool { return s.abandonAcquire(i, other, n, step, ttl) })
 		}
@@ -505,7 +506,7 @@ func (s *stage) abandonAcquire(i, other *instance, n interruption, step int, ttl
 	if w.err == nil {
 		_ = s.again(w.lease)
 	}
-	s.runsOutUnwatched(other, ttl, fmt.Sprintf("an acquire was cancelled %s number %d", n.what, step+1))
+	s.runsOutUnwatched(other, ttl, fmt.Sprintf("an acquire was cancelled %s %d", n.what, step+1))
 	s.recovers(i) // its connection may be broken
 	return there
 }
@@ -553,7 +554,7 @@ func (s *stage) releaseDuringRenewal(i, other *instance, n interruption) (fault 
 	w.returned("a release during a renewal")
 	switch {
 	case !caught && s.ownConnections(i):
-		s.notTried("its renewals cannot be held up: it does not dial with the Options in its Config")
+		s.notTried("the suite cannot delay its renewals, because the lock does not dial with the Options in its Config")
 	case !caught:
 		s.notJudged("no renewal could be delayed in transit")
 	case w.err != nil:

@@ -45,12 +45,12 @@ func (b *book) enter(lease strategies.Lease, asked time.Time, ttl time.Duration)
 		}
 	}
 	if others >= b.info.Capacity {
-		b.errorf("a lock was granted while %d clients held it; it has %d permits", others, b.info.Capacity)
+		b.errorf("the lock was granted while %d clients held it, although it has %d permits", others, b.info.Capacity)
 	}
 	b.holders[lease] = until
 	if fenced, ok := strategies.As[strategies.Fenced](lease); ok && b.info.Claims.Fencing && b.info.Capacity == 1 {
 		if token := fenced.FencingToken(); token <= b.token {
-			b.errorf("token %d came after %d", token, b.token)
+			b.errorf("token %d came after the larger or equal token %d", token, b.token)
 		} else {
 			b.token = token
 		}
@@ -131,7 +131,7 @@ func (b *book) all(waiting []*waiter, after string) {
 		}
 	}
 	if stranded > 0 {
-		b.fatalf("%v after %s %d of %d clients have not got the lock", b.patience,
+		b.fatalf("%v after %s, %d of %d clients have not got the lock", b.patience,
 			after, stranded, len(waiting))
 	}
 }
@@ -279,14 +279,15 @@ func (s *stage) refuse(b *book, all []*instance, r refusal) {
 	err := within(time.Second, leases[0].Release)
 	time.Sleep(50 * time.Millisecond)
 	if n := b.count() - before; n > 0 && r.every && err != nil && !errors.Is(err, strategies.ErrNotHeld) {
-		s.errorf("servers refused all writes, a release returned %q, and %d other clients got the lock", err, n)
+		s.errorf("while the servers refused all writes, a release returned %q, and %d other clients were granted the "+
+			"lock", err, n)
 	}
 	relieve()
 	if err != nil && !errors.Is(err, strategies.ErrNotHeld) {
 		b.free(leases[0])
 	}
 	b.free(leases[1:]...)
-	b.all(waiting, "writes are no longer refused")
+	b.all(waiting, "the servers accepted writes again")
 }
 
 // set changes a setting of the servers until undo is called.
@@ -330,8 +331,8 @@ func clockSetForward(s *stage) {
 	set(clockStep)
 	got := s.asks(other, "key", moment)
 	if got != nil && time.Now().Before(validUntil(leases[0], asked, longTTL)) {
-		s.errorf("the servers' clocks were set forward by %v, and a second holder got the lock while the first "+
-			"one's lease was valid", clockStep)
+		s.errorf("the servers' clocks were set forward by %v, and a second client got the lock while the first holder's "+
+			"lease was valid", clockStep)
 	}
 	for _, lease := range append(leases, got) {
 		if lease != nil {

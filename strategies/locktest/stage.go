@@ -248,7 +248,7 @@ func (s *stage) asks(i *instance, key string, wait time.Duration) strategies.Lea
 // full expects all permits to be taken: the caller has just acquired them.
 func (s *stage) full(i *instance, key string) {
 	if !s.held(i, key) {
-		s.brokenNow(exclusive, "a lock was granted once more than it has permits")
+		s.brokenNow(exclusive, "the lock was granted although all its permits were taken")
 	}
 }
 
@@ -381,7 +381,7 @@ func (s *stage) calmly(ttl time.Duration, play func(ttl time.Duration) (fault st
 func (s *stage) awake(ttl time.Duration, play func(ttl time.Duration)) {
 	s.calmly(ttl, func(ttl time.Duration) (fault string) {
 		if longest := s.measure(func() { play(ttl) }); s.info.Claims.Watchdog && longest >= ttl/3 {
-			return "even a running watchdog might not have kept the lease"
+			return "the machine stood still for so long that even a running watchdog might have lost the lease"
 		}
 		return ""
 	})
@@ -425,7 +425,7 @@ func (s *stage) releaseAll(leases []strategies.Lease) (fault string) {
 	return fault
 }
 
-var errDeaf = errors.New("it has not returned, although its context has ended")
+var errDeaf = errors.New("the call has not returned although its context has ended")
 
 // returns is within for a call that may ignore the end of its context.
 func (s *stage) returns(call func(context.Context) error) error {

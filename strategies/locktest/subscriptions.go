@@ -27,7 +27,7 @@ func silentSubscription(s *stage) {
 		tries := 1
 		for !s.silenced(both, during, &silent) {
 			if tries++; tries > mostTries {
-				s.notJudged("the machine is too busy: no waiter waited while a lease of %v was held", silentTTL)
+				s.notJudged("the machine is too busy: in no attempt did a waiter wait until a lease of %v was released", silentTTL)
 			}
 		}
 	}
@@ -76,8 +76,8 @@ func (s *stage) silenced(both []*instance, during bool, silent *netfault.Packets
 		early = s.again(lease) != nil || early // on a slow machine it may have run out
 	}
 	if limit := silentTTL + s.patience/2; !w.within(limit) {
-		s.fatalf("a connection fell silent %s it waited: %v after the release, with a TTL of %v, a waiter has not got "+
-			"the lock", when, limit, silentTTL)
+		s.fatalf("the connections of a waiter fell silent %s it waited; %v after the release the waiter has not got the "+
+			"lock, although its TTL is %v", when, limit, silentTTL)
 	}
 	w.finish()
 	return !early
@@ -137,12 +137,12 @@ func sentinel(s *stage) {
 	released := time.Now()
 	b.free(leases...)
 	b.all(waiting, "a release on the new primary")
-	s.Logf("%v after the release all waiters have had the lock", time.Since(released).Round(time.Millisecond))
+	s.Logf("all waiters had held the lock %v after the release", time.Since(released).Round(time.Millisecond))
 	for turn, from := range all[:2] {
 		leases := s.fill(from, "later")
 		s.full(all[turn+1], "later")
 		if left := s.keys(s.outside[0], "later"); len(left) > 0 {
-			s.fatalf("after a failover of Sentinel a lock has keys on the old primary: %q", left)
+			s.fatalf("after Sentinel's failover a new lock has keys on the old primary: %q", left)
 		}
 		s.passOn(leases, all[turn+1], "later", func() {})
 	}

@@ -49,16 +49,16 @@ func lostReply(s *stage) {
 		}
 		switch {
 		case attempt == attempts && granted:
-			s.notTried("its acquire waits for the answer beyond the end of its context: go-redis needs " +
-				"ContextTimeoutEnabled for less")
+			s.notTried("its acquire waits for the reply after its context has ended; go-redis ends the call only with " +
+				"ContextTimeoutEnabled")
 		case attempt == attempts:
-			s.notJudged("an acquire with %v sends nothing", limit)
+			s.notJudged("an acquire with a timeout of %v sends no command", limit)
 		case !granted:
-			s.Logf("the timeout ended before anything was sent: the check tries again")
+			s.Logf("the acquire timed out before it sent a command; the check tries again")
 		}
 	}
 	if !s.eventually(func() bool { return s.free(both[1], "key") }) {
-		s.fatalf("an acquire timed out, and its lock is not free")
+		s.fatalf("an acquire timed out before its reply arrived, and its lock is not free")
 	}
 	s.release(s.fill(both[1], "key")...)
 }
@@ -131,7 +131,7 @@ func restartedServer(s *stage) {
 	s.forgotten()
 	for _, w := range waiting {
 		if !w.within(s.patience) { // with an error, or with the lock: Redis has forgotten the holder
-			s.fatalf("a waiter waits for a lock that the server has forgotten")
+			s.fatalf("a waiter is still waiting for a lock that the restarted server does not have")
 		}
 	}
 	_ = lease.Release(context.Background()) // not held, or a broken connection
@@ -164,7 +164,7 @@ func (s *stage) recovers(all ...*instance) {
 			}
 			return last == nil
 		}) {
-			s.fatalf("the servers answer, and an acquire returns %q", last)
+			s.fatalf("the servers run again, and an acquire still returns %q", last)
 		}
 	}
 }
@@ -191,7 +191,7 @@ func deadNodes(s *stage) {
 	w.within(time.Second) // it may also give up
 	w.end()
 	if w.err == nil {
-		s.fatalf("a lock was granted by %d of %d nodes", last, nodes)
+		s.fatalf("the lock was granted although only %d of %d nodes were alive", last, nodes)
 	}
 
 	for node := range nodes - last {

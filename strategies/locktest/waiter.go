@@ -135,7 +135,7 @@ func (w *waiter) parkedBefore(end time.Time) {
 	case w.err != nil:
 		w.s.fatalf("a waiter got: %v", w.err)
 	case time.Now().Before(end):
-		w.s.brokenNow(exclusive, "a waiter was granted a lock that others held")
+		w.s.brokenNow(exclusive, "a waiter was granted the lock while other clients held all its permits")
 	}
 }
 
@@ -206,7 +206,7 @@ func (w *waiter) seen() bool {
 
 // finish waits until the waiter has had the lock, which is free by now.
 func (w *waiter) finish() {
-	w.overdue("a waiter waits for a lock that is free")
+	w.overdue("a waiter is still waiting although the lock is free")
 	if w.err != nil {
 		w.s.fatalf("a waiter got: %v", w.err)
 	}

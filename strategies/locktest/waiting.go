@@ -42,7 +42,7 @@ func cancelledWait(s *stage) {
 	w.refused("a cancelled wait", context.Canceled)
 
 	if !s.held(both[1], "key") {
-		s.errorf("a wait that was given up freed the holder's lock")
+		s.errorf("a cancelled wait freed the holder's lock")
 	}
 	s.release(leases...)
 	s.release(s.fill(both[1], "key")...)
@@ -54,7 +54,7 @@ func (w *waiter) refused(what string, want error) {
 	case !w.within(w.s.patience):
 		w.s.fatalf("%s keeps waiting although its context has ended", what)
 	case w.err == nil:
-		w.s.brokenNow(exclusive, "%s was granted a lock that others held", what)
+		w.s.brokenNow(exclusive, "%s was granted the lock while other clients held all its permits", what)
 	case !errors.Is(w.err, want):
 		w.s.errorf("%s returned %q, want %q", what, w.err, want)
 	}
@@ -104,7 +104,7 @@ func cancelledAnytime(s *stage) {
 				s.errorf("a cancelled wait returned %q", w.err)
 			}
 		}
-		patient.overdue("a waiter behind waiters that gave up waits for a lock that is free")
+		patient.overdue("a waiter behind waiters that gave up is still waiting although the lock is free")
 		patient.finish()
 		s.release(leases[1:]...)
 		if !s.eventually(func() bool { return s.free(both[1], "key") }) {
@@ -158,7 +158,7 @@ func givenUpWaits(s *stage) {
 	for n := range 4 {
 		give(fmt.Sprint("another ", n))
 	}
-	s.gone("of waits that were given up, keys and channels", func() []string {
+	s.gone("after cancelled waits, keys and channels", func() []string {
 		return slices.DeleteFunc(s.leftovers(), func(left string) bool { return slices.Contains(standing, left) })
 	})
 }
@@ -181,18 +181,18 @@ func releaseBeforeTheWait(s *stage) {
 		caught := blockade.Catches(soon)
 		s.release(leases[0])
 		blockade.Open()
-		w.overdue("a waiter waits for a lock that was released just before its command number %d", step+1)
+		w.overdue("a waiter is still waiting for a lock that was released just before its command %d", step+1)
 		w.finish()
 		s.release(leases[1:]...)
 		if step == 0 && !caught && s.ownConnections(both[1]) {
-			s.notTried("its commands cannot be held up: it does not dial with the Options in its Config")
+			s.notTried("the suite cannot delay its commands, because the lock does not dial with the Options in its Config")
 		}
 		if !caught {
 			releaseBesideAWait(s, both)
 			return
 		}
 	}
-	s.Logf("a release was forced before each of a waiter's first %d commands; it sends more", steps)
+	s.Logf("the lock was released before each of a waiter's first %d commands, but the waiter sends more", steps)
 }
 
 // releaseBesideAWait holds up a waiter's commands one by one, starts a second waiter in the same instance, releases the
@@ -214,7 +214,8 @@ func releaseBesideAWait(s *stage, both []*instance) {
 		s.release(leases[0])
 		first.end()
 		blockade.Open()
-		second.overdue("a waiter that came while command number %d of another was held up waits for a free lock", step+1)
+		second.overdue("a waiter that started while command %d of another waiter was delayed is still waiting although "+
+			"the lock is free", step+1)
 		second.finish()
 		s.release(leases[1:]...)
 	}
@@ -241,14 +242,14 @@ func releaseDuringReconnect(s *stage) {
 		}
 		s.release(leases[0])
 		blockade.Open()
-		w.overdue("a waiter waits for a lock that was released while it reconnected (step %d)", max(step+1, 0))
+		w.overdue("a waiter is still waiting for a lock that was released while it reconnected (step %d)", max(step+1, 0))
 		w.finish()
 		s.release(leases[1:]...)
 		switch {
 		case cut == 0 && step < 0:
-			s.notApplicable("its waiters listen on no connection that could be cut")
+			s.notApplicable("its waiters have no connection that the suite could cut: none subscribes, blocks or tracks keys")
 		case !caught && step < 0 && s.ownConnections(both[1]):
-			s.notTried("its reconnection cannot be held up: it does not dial with the Options in its Config")
+			s.notTried("the suite cannot delay its reconnection, because the lock does not dial with the Options in its Config")
 		case cut == 0 || !caught && step >= 0:
 			return
 		}
@@ -274,13 +275,13 @@ func killedConnections(s *stage) {
 		}
 		s.release(leases[0])
 		for _, w := range waiting {
-			w.overdue("a waiter whose connection was killed waits for a lock that is free")
+			w.overdue("a waiter whose connection was killed is still waiting although the lock is free")
 			w.finish()
 		}
 		s.release(leases[1:]...)
 	}
 	if cut == 0 {
-		s.notApplicable("its waiters listen on no connection that could be killed")
+		s.notApplicable("its waiters have no connection that the suite could kill: none subscribes, blocks or tracks keys")
 	}
 }
 
@@ -328,7 +329,7 @@ func fifo(s *stage) {
 	}
 	for want := range waiters {
 		if got := <-order; got != want {
-			s.fatalf("waiter %d got the lock when it was waiter %d's turn", got, want)
+			s.fatalf("waiter %d got the lock although it was waiter %d's turn", got, want)
 		}
 	}
 	s.release(leases[1:]...)
@@ -346,7 +347,7 @@ func fencing(s *stage) {
 		case token == last:
 			s.fatalf("token %d was granted twice", token)
 		case token < last:
-			s.fatalf("token %d came after %d", token, last)
+			s.fatalf("token %d came after the larger token %d", token, last)
 		default:
 			last = token
 		}
@@ -430,7 +431,7 @@ func (r *rush) play(three []*instance, holder *instance, rushFirst bool, patient
 	r.over = true
 	r.mu.Unlock()
 	for _, c := range r.clients {
-		c.returned("a client that may stop")
+		c.returned("a client whose last turn is over")
 	}
 }
 
@@ -504,8 +505,8 @@ func (r *rush) count(client int, earlier []*patient) bool {
 		}
 		if p.before[client]++; p.before[client] > ahead+1 && !r.over {
 			r.over = true
-			r.errorf("a client got the lock %d times before a client that had asked earlier, which had %d clients of "+
-				"its own instance before it",
+			r.errorf("a client got the lock %d times before a client that had requested it earlier and had %d earlier "+
+				"clients in its own instance",
 				p.before[client], ahead)
 		}
 	}
