@@ -107,7 +107,7 @@ func tryLock(s *stage) {
 	both := s.several(2, longTTL)
 	trier, ok := strategies.As[strategies.Trier](both[1].Locker)
 	if !ok {
-		s.notApplicable("it has no TryAcquire")
+		s.notApplicable("it has no try-lock")
 	}
 	leases := s.fill(both[0], "key")
 	before := both[1].probe.Counts().Attempts

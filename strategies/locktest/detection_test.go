@@ -386,7 +386,7 @@ func TestNewcomer(t *testing.T) {
 				t.Log(result)
 				unrecovered := slices.Contains(test.promises, "a dead holder's lock frees by itself")
 				if result.Verdict == locktest.NotJudged ||
-					strings.Contains(result.Because, "others rely") && !unrecovered { // the faults are in no basic promise
+					strings.Contains(result.Because, "other checks rely") && !unrecovered { // the faults are in no basic promise
 					t.Error(result)
 				}
 				for _, failure := range result.Failures {

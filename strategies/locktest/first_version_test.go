@@ -210,7 +210,7 @@ func TestRunOnFirstVersions(t *testing.T) {
 	for which, want := range map[string][]string{
 		redistest.Start(t).Addr: {
 			"TestRunOfAFirstVersion/acquire_and_release: broken promise: a free lock can be acquired",
-			"checks were not tried, because the check \"acquire and release\" found a promise broken on which others rely",
+			"checks were not tried, because other checks rely on a promise that the check \"acquire and release\" found broken",
 		},
 		"no server": {"there is no server", "no check was tried, because the fixture of the first one failed"},
 	} {

@@ -11,19 +11,20 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// foundation is what the checks of a run have shown about the promises on which later checks rely. A lock that breaks
-// one of them fails nearly all later checks too, most of them only after their patience. These checks are not tried.
+// foundation records which basic promises the checks of a run have found broken. A lock that breaks a basic promise
+// fails nearly all later checks too, most of them only after their patience. A run therefore does not try them.
 type foundation struct {
 	broken     string // why no later check is tried
 	unrecovers string // why no check that needs recovery is tried
 	waited     bool   // a check failed only after its patience
 }
 
-// hurriedPatience is the usual patience after a check that failed only after its patience. The run fails anyway then,
-// and its author waits for it.
+// hurriedPatience replaces usualPatience once a check has failed only after its patience. The run fails anyway by then,
+// and its author waits for the result.
 const hurriedPatience = 8 * time.Second
 
-// judge runs a check, unless it relies on a promise that an earlier check found broken. furnish returns its fixture.
+// judge runs a check on the fixture that furnish returns. A check that relies on a promise which an earlier check found
+// broken is NotTried.
 func (f *foundation) judge(ctx context.Context, c Check, furnish func() Fixture, info strategies.Info) Result {
 	if why := f.lacks(c); why != "" && c.Inapplicable(info) == "" {
 		return Result{Check: c.Name, Proves: c.Proves, Verdict: NotTried, Because: why}
@@ -37,7 +38,7 @@ func (f *foundation) judge(ctx context.Context, c Check, furnish func() Fixture,
 	return v
 }
 
-// lacks returns the reason not to try a check; "" means none.
+// lacks returns the reason not to try a check, or "" if the run may try it.
 func (f *foundation) lacks(c Check) string {
 	if c.needs&recovers != 0 {
 		return cmp.Or(f.broken, f.unrecovers)
@@ -45,12 +46,12 @@ func (f *foundation) lacks(c Check) string {
 	return f.broken
 }
 
-// learn takes the result of a check into account. A check that the lock fails according to its Info is Admitted and
-// has no effect.
+// learn records a basic promise that the check found broken. A failure that the lock's Info declares (Admitted) has no
+// effect.
 func (f *foundation) learn(v Result) {
 	const first = "acquire and release"
 	if v.Verdict == NotJudged && v.Check == first && !errors.Is(v.Err, context.Canceled) {
-		f.broken = fmt.Sprintf("the check %q, on which others rely, was not judged: %s", v.Check, v.Because)
+		f.broken = fmt.Sprintf("other checks rely on the check %q, which reached no verdict: %s", v.Check, v.Because)
 	}
 	if v.Verdict != Broken {
 		return
@@ -60,14 +61,14 @@ func (f *foundation) learn(v Result) {
 	if v.early {
 		cause = v.Failures[len(v.Failures)-1]
 	}
-	reason := fmt.Sprintf("the check %q found a promise broken on which others rely: %s", v.Check, cause.Promise)
+	reason := fmt.Sprintf("other checks rely on a promise that the check %q found broken: %s", v.Check, cause.Promise)
 	switch v.Check {
 	case first:
 		if v.early {
 			f.broken = reason
 		}
 	case "exclusion":
-		if cause.Promise != growing { // which no other check relies on
+		if cause.Promise != growing { // no other check relies on that promise
 			f.broken = reason
 		}
 	case "strange keys", "permits", "stranger", "try-lock", "cancelled wait":

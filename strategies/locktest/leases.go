@@ -264,7 +264,7 @@ func callTTL(s *stage) {
 func (s *stage) waiterOf(i *instance, key string, c callFor, ttl time.Duration) *waiter {
 	termed, ok := strategies.As[strategies.Termed](i.lock)
 	if !ok {
-		s.notApplicable("it has no AcquireFor and TryAcquireFor")
+		s.notApplicable("it cannot set the TTL of a single call")
 	}
 	return s.waiterFor(i, key, func(ctx context.Context, key string) (strategies.Lease, error) {
 		return c.do(termed, ctx, s.named(key), ttl)

@@ -7,7 +7,7 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// These are the promises that several checks may find broken. The list of checks has the others.
+// Several checks may find one of these promises broken. Each other promise belongs to one check and is named in Checks.
 const (
 	granting   = "a free lock can be acquired, and released once"
 	exclusive  = "never more holders than permits"
@@ -21,7 +21,7 @@ const (
 	valid      = "a lease is valid at most as long as Redis keeps it"
 )
 
-// Check is one check of the suite. It tests one promise, although it may find others broken.
+// Check is one check of the suite. It tests one promise, and may find other promises broken on the way.
 type Check struct {
 	Name    string
 	needs   need
@@ -34,7 +34,7 @@ type Check struct {
 type need int
 
 const (
-	excludes need = 1 << iota // part of all others
+	excludes need = 1 << iota // the other needs imply it
 	shares
 	recovers
 	queues
@@ -47,7 +47,7 @@ const (
 	onCluster
 )
 
-// missing returns the reason why a lock does not meet the needs; "" means that it does.
+// missing returns the reason why a lock does not meet the needs, or "" if it meets all of them.
 func (n need) missing(info strategies.Info) string {
 	claims := info.Claims
 	for _, one := range []struct {
@@ -57,7 +57,7 @@ func (n need) missing(info strategies.Info) string {
 	}{
 		{^0, claims.Exclusion, "it does not claim exclusion"},
 		{^0, info.Capacity > 0, "it does not limit its holders"},
-		{shares, info.Capacity > 1, "it has one permit"},
+		{shares, info.Capacity > 1, "it has only one permit"},
 		{recovers, claims.Recovery, "it does not claim recovery"},
 		{queues, claims.FIFO, "it does not claim FIFO"},
 		{bounds, claims.Bounded || claims.FIFO, "it does not claim bounded overtaking"},
@@ -65,9 +65,9 @@ func (n need) missing(info strategies.Info) string {
 		{fences, claims.Fencing, "it does not claim fencing"},
 		{reenters, claims.Reentrant, "it does not claim re-entrance"},
 		{watches, claims.Watchdog, "it does not claim a watchdog"},
-		{onRedis, info.Nodes > 0, "it lives in the process, on no server"},
-		{onRedis, info.OnRedis(), "it locks in another store than Redis"},
-		{onNodes, info.Nodes > 1, "it is no quorum of several nodes"},
+		{onRedis, info.Nodes > 0, "it exists only in its process and uses no server"},
+		{onRedis, info.OnRedis(), "it uses a store other than Redis"},
+		{onNodes, info.Nodes > 1, "it is not a quorum of several nodes"},
 		{onCluster, info.NoCluster == "", "it cannot run on a cluster: " + info.NoCluster},
 	} {
 		if n&one.of != 0 && !one.met {
@@ -77,12 +77,12 @@ func (n need) missing(info strategies.Info) string {
 	return ""
 }
 
-// Inapplicable returns the reason why the check does not apply to a lock, such as "it does not claim fencing"; ""
-// means that it applies.
+// Inapplicable returns the reason why the check does not apply to a lock, such as "it does not claim fencing", or "" if
+// it applies.
 func (c Check) Inapplicable(info strategies.Info) string { return c.needs.missing(info) }
 
-// Judge runs the check on a fixture until the check or ctx ends. Only calls of the lock that never return keep
-// running.
+// Judge runs the check on a fixture until the check or ctx ends. After it returns, only calls that the lock never ends
+// still run.
 func (c Check) Judge(ctx context.Context, fixture Fixture, info strategies.Info) Result {
 	if why := c.Inapplicable(info); why != "" {
 		return Result{Check: c.Name, Proves: c.Proves, Verdict: NotApplicable, Because: why}
@@ -104,7 +104,7 @@ func (c Check) Judge(ctx context.Context, fixture Fixture, info strategies.Info)
 	return v
 }
 
-// limit returns the reason, from a lock's Info, why the lock does not pass a check, or "".
+// limit returns the reason that a lock's Info declares for failing a check, or "" if it declares none.
 func limit(check string, info strategies.Info) string {
 	for _, l := range info.Limits {
 		if l.Check == check {
@@ -114,8 +114,7 @@ func limit(check string, info strategies.Info) string {
 	return ""
 }
 
-// Checks returns all checks, in the order in which they are run. The last ones break servers,
-// networks or calls on purpose.
+// Checks returns all checks in the order in which they run. The later ones break servers, networks or calls on purpose.
 func Checks() []Check {
 	return []Check{
 		{
@@ -133,8 +132,8 @@ func Checks() []Check {
 		},
 		{
 			"exclusion", excludes, exclusion, exclusive,
-			"Clients of three instances that compete for one key never hold it at the same time, and the results of " +
-				"their calls are possible results of one lock.",
+			"Clients of three instances that compete for one key never hold it at the same time, and one correct lock could " +
+				"have returned the results of all their calls.",
 		},
 		{
 			"permits", shares, permits, "as many clients hold the lock as there are permits",
@@ -156,9 +155,9 @@ func Checks() []Check {
 		},
 		{
 			"cancelled at any moment", excludes, cancelledAnytime,
-			"a wait that ends takes neither lock nor wake-up with it",
-			"A wait that is cancelled at any moment around a release keeps neither the lock nor the wake-up from later " +
-				"waiters.",
+			"an ended wait consumes neither the lock nor a wake-up",
+			"A wait that is cancelled at any moment around a release deprives later waiters of neither the lock nor the " +
+				"wake-up.",
 		},
 		{
 			"given-up waits", excludes, givenUpWaits, tidy,
@@ -166,20 +165,20 @@ func Checks() []Check {
 		},
 		{
 			"fifo", queues, fifo, "first come, first served",
-			"Waiters of three instances get the lock in the order in which they asked for it.",
+			"Waiters of three instances get the lock in the order in which they requested it.",
 		},
 		{
 			"overtaking", bounds, overtaking, "no client is overtaken repeatedly",
-			"No client gets the lock repeatedly before a client that asked earlier, however soon it asks again.",
+			"No client gets the lock repeatedly before a client that requested it earlier, however soon it requests it again.",
 		},
 		{
 			"fencing", fences, fencing, growing,
 			"Each lease's token is larger than all earlier ones, in all instances and after a holder's death.",
 		},
 		{
-			"re-entrance", reenters, reentrance, "the owner may acquire again, and releases as often",
-			"An owner can acquire a lock again that it holds, no other client can, and the lock is free after as many " +
-				"releases.",
+			"re-entrance", reenters, reentrance, "the owner may acquire again, and must release as often",
+			"An owner can acquire a lock that it already holds, no other client can, and the lock is free after as many " +
+				"releases as acquires.",
 		},
 		{
 			"dead holder", recovers, deadHolder, recovering,
@@ -196,13 +195,13 @@ func Checks() []Check {
 		},
 		{
 			"validity", recovers, validity, valid,
-			"A lease reports that it is valid for at most its TTL after the request, no other client gets the lock in " +
-				"that time, and a lease granted after a long wait is still valid.",
+			"A lease is valid for at most its TTL after the request, no other client gets the lock in that time, and a lease " +
+				"that is granted after a long wait is still valid.",
 		},
 		{
 			"TTL of a call", recovers, callTTL, "the TTL of a call applies to its lease",
-			"A lease with the TTL of a call lasts for that TTL, longer or shorter than its Locker's, and is not renewed; " +
-				"a TTL below a millisecond is refused.",
+			"A lease with the TTL of a call lasts for that TTL, whether it is longer or shorter than the Locker's, and is " +
+				"not renewed; a TTL below a millisecond is refused.",
 		},
 		{
 			"watchdog", watches, watchdog, "the watchdog renews the leases of a living holder only",
@@ -211,12 +210,12 @@ func Checks() []Check {
 		},
 		{
 			"release before the wait", onRedis, releaseBeforeTheWait, waking,
-			"A release between any two commands with which a client starts to wait wakes this client, and a client that " +
-				"started to wait after it.",
+			"A release between any two of the commands with which a client starts to wait wakes this client and a client " +
+				"that starts to wait later.",
 		},
 		{
 			"release during a reconnect", onRedis, releaseDuringReconnect, waking,
-			"A release while a waiter's connection is cut, or between any two commands with which the waiter reconnects, " +
+			"A release while a waiter's connection is cut, or between any two of the commands with which it reconnects, " +
 				"wakes the waiter.",
 		},
 		{
@@ -230,7 +229,7 @@ func Checks() []Check {
 			"Waiters whose connections are killed just before a release get the lock.",
 		},
 		{
-			"flushed scripts", onRedis, flushedScripts, "a flushed script cache is filled again",
+			"flushed scripts", onRedis, flushedScripts, "a flushed script cache is refilled",
 			"Acquire, wait and release work after the servers have forgotten all scripts.",
 		},
 		{
@@ -240,17 +239,17 @@ func Checks() []Check {
 		{
 			"hanging server", onRedis, hangingServer,
 			"calls end with their contexts while servers hang, and leave nothing locked",
-			"With a client of go-redis's defaults each call and wait ends soon after its context while the servers hang, " +
-				"and no lock stays taken when the servers continue.",
+			"While the servers hang, each call and wait with go-redis's default options ends soon after its context, and no " +
+				"lock stays taken when the servers continue.",
 		},
 		{
 			"loss in time", watches | onRedis, lossInTime,
-			"a lease that cannot be renewed is reported as lost at its end",
-			"When the servers hang, a watchdog reports the loss of a lease at its end, even if its client still waits " +
-				"for an answer.",
+			"a lease that cannot be renewed is reported as lost when it ends",
+			"When the servers hang, a watchdog reports the loss of a lease when the lease ends, even if its client still " +
+				"waits for a reply.",
 		},
 		{
-			"restarted server", onRedis, restartedServer, "a restarted server is found again",
+			"restarted server", onRedis, restartedServer, "instances find a restarted server again",
 			"When a server restarts empty, all waits end, and the same instances continue to work.",
 		},
 		{
@@ -258,22 +257,21 @@ func Checks() []Check {
 			"A quorum continues to work without a minority of its nodes, grants nothing without a majority, and recovers.",
 		},
 		{
-			"slow answer", recovers | onRedis, slowAnswer, "no lease is returned after it has run out",
-			"An acquire whose answer takes longer than the TTL does not return the lease, because another client may " +
-				"hold the lock by then.",
+			"slow answer", recovers | onRedis, slowAnswer, "an acquire returns no lease that has already run out",
+			"An acquire whose reply takes longer than the TTL does not return the lease, because another client may hold the " +
+				"lock by then.",
 		},
 		{
 			"late commands", recovers | onRedis, lateCommands,
 			"a stale holder's late commands do not affect the next holder",
-			"Commands of a release, an extension or an acquire that reach the servers when another client holds the lock " +
-				"do not affect this client's lease.",
+			"Delayed commands of a release, an extension or an acquire that reach the servers after another client has " +
+				"acquired the lock do not affect that client's lease.",
 		},
 		{
 			"lost answers", recovers | onRedis, lostAnswers,
-			"a lost answer causes neither a second holder nor a lock without a holder",
-			"When the answer to an executed command of an acquire, a release or an extension is lost, no second client " +
-				"gets the lock and no lock stays taken without a holder, also if the command was lost and its caller does " +
-				"nothing more.",
+			"a lost reply causes neither a second holder nor a lock that stays taken without a holder",
+			"When a command of an acquire, a release or an extension is lost, or the reply to it, no second client gets the " +
+				"lock and no lock stays taken without a holder, even if the caller makes no further call.",
 		},
 		{
 			"cancelled release", onRedis, cancelledRelease, "a cancelled release can be repeated and blocks no waiter",
@@ -282,62 +280,62 @@ func Checks() []Check {
 		{
 			"abandoned release", watches | onRedis, abandonedRelease,
 			"no watchdog keeps a lock whose release was cancelled",
-			"A lock whose release was cancelled at any of its commands is free after its TTL, also with a watchdog.",
+			"A lock whose release was cancelled at any of its commands is free after its TTL, even with a watchdog.",
 		},
 		{
 			"abandoned acquire", watches | onRedis, abandonedAcquire,
 			"no watchdog keeps a lock whose acquire was cancelled",
-			"A lock whose acquire was cancelled at any of its commands is free after its TTL, also with a watchdog.",
+			"A lock whose acquire was cancelled at any of its commands is free after its TTL, even with a watchdog.",
 		},
 		{
 			"renewal and release", watches | onRedis, renewalAndRelease,
 			"a renewal that races with a release reports no loss",
-			"A release succeeds while a renewal or its answer is in transit, and the lease is not reported as lost.",
+			"A release succeeds while a renewal or the reply to it is in transit, and the lease is not reported as lost.",
 		},
 		{
 			"refused writes", onRedis, refusedWrites, "refused writes cause no second holder and no lasting damage",
-			"While servers refuse writes no client gets a lock that another holds, and when they accept writes again all " +
-				"waiters get the lock.",
+			"While servers refuse writes, no client gets a lock that another client holds; when they accept writes again, " +
+				"all waiters get the lock.",
 		},
 		{
-			"refused release", onRedis, refusedRelease, "a release that was refused or not sent is repeated",
-			"A lock whose release the servers refused for a moment, or whose release had an ended context, is granted " +
-				"again long before its TTL, without another release.",
+			"refused release", onRedis, refusedRelease, "the lock repeats a release that was refused or not sent",
+			"If the servers refuse a release for a moment, or the release is called with an ended context, the lock is " +
+				"granted again long before its TTL ends, without another call of Release.",
 		},
 		{
 			"failover", onRedis, failover, "a failover that loses no data causes no second holder and blocks no waiter",
-			"When a replica with all data takes its server's place while a lock is passed on, there is one holder at a " +
+			"When a replica that has all data takes its server's place while a lock is passed on, there is one holder at a " +
 				"time, tokens increase and all waiters get the lock.",
 		},
 		{
 			"sentinel", onRedis, sentinel, "a waiter follows its client to the new primary",
-			"When Sentinel promotes a replica with all data, and the old primary continues as a master, the holder keeps " +
+			"When Sentinel promotes a replica that has all data and the old primary continues as a master, the holder keeps " +
 				"its lock, a waiter gets it soon after the release, and all later locks are on the new primary.",
 		},
 		{
 			"idle keys", onRedis, idleKeys, "idle locks leave only the declared keys",
-			"Idle locks leave no keys and channels except the declared ones while the instances live.",
+			"While the instances live, idle locks leave no keys and channels except the declared ones.",
 		},
 		{
 			"connections", onRedis, connections, "idle locks keep no connections, and waiters only the declared ones",
-			"An instance has no more connections in addition to its clients' pools than it declares, however many locks " +
-				"it has used.",
+			"Besides its clients' pools, an instance has no more connections than its Info declares, however many locks it " +
+				"has used.",
 		},
 		{
 			"forged messages", onRedis, forgedMessages, "a message grants no lock or token and deletes no key",
-			"Messages that repeat and vary those of a hand-over, from a client that may only publish, cause no second " +
-				"holder and no token, and delete nothing.",
+			"Repeated and altered hand-over messages, from a client that may only publish, cause no second holder and no " +
+				"token, and delete no key.",
 		},
 		{
 			"moving slot", onRedis | onCluster, movingSlot, "a moving slot causes no second holder and blocks no waiter",
-			"When a cluster's slot moves while a lock in it has a holder and waiters, there is one holder at a time and " +
-				"all waiters get the lock.",
+			"When a slot of a cluster moves while a lock in the slot has a holder and waiters, there is one holder at a time " +
+				"and all waiters get the lock.",
 		},
 		{
 			"dying node", onRedis | onCluster, dyingNode,
-			"a node's death gives no client the lock of another, and its lock is granted again soon",
-			"When the node of a cluster that has the lock dies and a replica with all its data takes its place, there is " +
-				"one holder at a time, and the lock is granted again within its TTL and a few seconds.",
+			"a node's death causes no second holder, and its lock is granted again soon",
+			"When the cluster node that has the lock dies and a replica with all its data takes its place, there is one " +
+				"holder at a time, and the lock is granted again within its TTL plus a few seconds.",
 		},
 		{
 			"clock set forward", recovers | onRedis, clockSetForward, "setting a server's clock forward ends no lease",
