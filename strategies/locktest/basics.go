@@ -32,8 +32,8 @@ func (s *stage) notHeld(what string, lease strategies.Lease) {
 	}
 }
 
-// closed checks that a closed instance grants nothing, and that the holder of a lease can still release it. A lock
-// with its own connections may have closed them: then the lease may last until its TTL.
+// closed checks that a closed instance grants nothing, and that the holder of a lease can still release it. If the lock
+// closes its own connections, the release may fail, and the lease lasts until its TTL ends.
 func closed(s *stage) {
 	i := s.open(longTTL)
 	lease := s.acquire(i, "key")
@@ -61,8 +61,8 @@ func closed(s *stage) {
 	}
 }
 
-// strangeKeys acquires locks under unusual keys, without the id of the check in the key, and checks that each key
-// differs from the same key with an x added.
+// strangeKeys acquires locks on unusual keys and checks that a lock on such a key leaves the key with an x added free.
+// These keys do not contain the check's id, which would make them less unusual.
 func strangeKeys(s *stage) {
 	i := s.open(longTTL)
 	plain := s.fill(i, "key")
@@ -85,8 +85,8 @@ func strangeKeys(s *stage) {
 	}
 }
 
-// stranger releases a lease a second time after another caller has acquired the lock, in the same instance and in
-// another one.
+// stranger releases a lease a second time after another caller, of the same or of another instance, has acquired the
+// lock.
 func stranger(s *stage) {
 	both := s.several(2, longTTL)
 	for _, next := range both {
@@ -102,7 +102,7 @@ func stranger(s *stage) {
 	}
 }
 
-// tryLock checks a try-lock on a held lock, from another instance and from the holder's, and on a free one.
+// tryLock tries a held lock from another instance and from the holder's instance, and then tries a free lock.
 func tryLock(s *stage) {
 	both := s.several(2, longTTL)
 	trier, ok := strategies.As[strategies.Trier](both[1].Locker)
@@ -124,8 +124,7 @@ func tryLock(s *stage) {
 	if n := both[1].probe.Counts().Attempts - before; n > 1 {
 		s.errorf("a try-lock of a held lock made %d attempts, want 1", n)
 	}
-	// A lock that identifies its owner by thread, client or process cannot tell the second caller of an instance from
-	// the first.
+	// A lock that identifies its owner by thread, client or process takes the second caller of an instance for the holder.
 	own, _ := strategies.As[strategies.Trier](both[0].Locker)
 	w = s.waiterFor(both[0], "key", own.TryAcquire)
 	switch {
@@ -224,14 +223,15 @@ func exclusion(s *stage) {
 	}
 }
 
-// fight is the state that the clients of exclusion share.
+// fight is the state that the competing clients of the exclusion check share.
 type fight struct {
 	*stage
 	history                    *History
 	inside, overlaps, acquired atomic.Int64
 }
 
-// all waits for all clients. It ends them if no client acquires the lock within s.patience.
+// all waits for all clients. If none of them acquires the lock within the patience, it reports the failure and cancels
+// them.
 func (f *fight) all(clients []*waiter) {
 	for _, w := range clients {
 		for before := int64(-1); !w.within(f.patience); {
@@ -248,8 +248,8 @@ func (f *fight) all(clients []*waiter) {
 	}
 }
 
-// turn acquires, counts the concurrent holders and releases. Some turns begin with an attempt that is likely to fail.
-// turn returns false when the client must stop.
+// turn acquires the lock, counts the concurrent holders and releases the lock. Some turns begin with an attempt that is
+// likely to fail. turn returns false if the client must stop.
 func (f *fight) turn(ctx context.Context, locker strategies.Locker, turn int) bool {
 	lease, err := f.attempt(ctx, locker, turn)
 	if lease == nil && err == nil {
@@ -278,8 +278,8 @@ func (f *fight) turn(ctx context.Context, locker strategies.Locker, turn int) bo
 // impatience is the timeout of the attempts that are likely to fail.
 const impatience = 2 * time.Millisecond
 
-// attempt sometimes tries to acquire with a short timeout. It returns nil, nil if it made no attempt or did not get
-// the lock.
+// attempt makes, on some turns, a try-lock or an acquire that ends after impatience. It returns nil, nil if it made no
+// attempt or did not get the lock.
 func (f *fight) attempt(ctx context.Context, locker strategies.Locker, turn int) (strategies.Lease, error) {
 	var lease strategies.Lease
 	var err error
@@ -304,7 +304,7 @@ func (f *fight) attempt(ctx context.Context, locker strategies.Locker, turn int)
 	return lease, err
 }
 
-// check compares the history with the model of the lock.
+// check reports a failure if no mutex, or no fenced mutex for a lock with tokens, could have produced the history.
 func (f *fight) check() {
 	promise := exclusive
 	err := CheckHistory(Mutex, f.history.Operations(), f.fixture.Drawings)
@@ -358,7 +358,7 @@ func permits(s *stage) {
 	}
 }
 
-// granted returns the number of waiters that have ended.
+// granted returns the number of waiters whose acquire has returned.
 func granted(waiting []*waiter) int {
 	n := 0
 	for _, w := range waiting {

@@ -17,10 +17,10 @@
 //		})
 //	}
 //
-// A command calls Judge, which returns a Result for each check. Checks lists the checks with what each of them
-// proves. Every failure names the broken promise and the observation that shows it. A check that the Fixture does not
-// allow, or that reaches no verdict, reports this and never passes. A run does not try the checks that rely on a broken
-// basic promise.
+// A command calls Judge, which returns a Result for each check. Checks lists the checks and what each of them proves.
+// Every failure names the broken promise and the observation that shows it. A check never passes if the Fixture lacks
+// what it needs or if it reaches no verdict; its Result gives the reason. A run does not try checks that rely on a
+// broken basic promise.
 //
 // Read the files in this order:
 //
@@ -37,5 +37,5 @@
 //   - history.go: the record of concurrent clients' calls, and the test whether one lock explains it; handoff's chaos
 //     test uses it too.
 //
-// The function of a check takes only the stage and ends the check through it.
+// The function that runs a check takes only the stage, with which it also reports failures and ends the check.
 package locktest

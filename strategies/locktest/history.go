@@ -23,11 +23,11 @@ type Event int
 // These are the possible results of an operation.
 const (
 	Acquired Event = iota // an acquire or a try returned a lease
-	Failed                // an acquire or a try returned an error, and may still hold the lock
+	Failed                // an acquire or a try returned an error; the lock may still have been granted
 	Refused               // a try returned ErrHeld
 	Released              // a release returned nil
 	Lost                  // a release returned ErrNotHeld
-	Unclear               // a release returned another error, and may still have released
+	Unclear               // a release returned another error; the lock may still have been freed
 )
 
 // Operation is one call of one client. Its times are durations since the beginning of the history.
@@ -38,7 +38,7 @@ type Operation struct {
 	Lease        int   // the number of the lease acquired or released, from 1; 0 means none
 	Token        int64 // the fencing token; 0 if the lease has none
 	Call, Return time.Duration
-	// Until is the end of the lease's validity as the lease reports it; 0 means that only a release ends it.
+	// Until is the end of the lease's validity as the lease reports it; 0 means that only a release ends the lease.
 	Until time.Duration
 }
 
@@ -54,7 +54,7 @@ type History struct {
 // NewHistory returns a history that begins now.
 func NewHistory() *History { return &History{began: time.Now()} }
 
-// Operations returns the operations that have ended so far, in the order of their calls.
+// Operations returns the operations that have returned so far, in the order of their calls.
 func (h *History) Operations() []Operation {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -63,8 +63,8 @@ func (h *History) Operations() []Operation {
 	return operations
 }
 
-// Watch returns a Locker that records the calls of a client to locker; it has a try-lock if locker has one. The calls
-// of one client must not overlap. strategies.As finds the capabilities of locker's leases in the returned leases.
+// Watch returns a Locker that records a client's calls of locker. It has a try-lock if locker has one. The calls of one
+// client must not overlap. The returned leases have the capabilities of locker's leases, as found by strategies.As.
 func (h *History) Watch(client int, locker strategies.Locker) strategies.Locker {
 	w := &watched{locker, h, client}
 	if trier, ok := strategies.As[strategies.Trier](locker); ok {
@@ -75,7 +75,7 @@ func (h *History) Watch(client int, locker strategies.Locker) strategies.Locker 
 
 func (h *History) now() time.Duration { return time.Since(h.began) }
 
-// add adds an operation and returns its index and the number of its lease.
+// add records an operation that has just returned. It returns the operation's index and the number of its lease.
 func (h *History) add(o Operation) (place, lease int) {
 	o.Return = h.now()
 	h.mu.Lock()
@@ -136,11 +136,11 @@ func (w *watched) record(ctx context.Context, key string,
 type watchedLease struct {
 	lease    strategies.Lease
 	history  *History
-	acquired int       // the index of the acquire
+	acquired int       // the index of the acquire in the history
 	release  Operation // the operation that will release the lease
 }
 
-// note records the end of the lease's validity, as far as it is known now.
+// note records the end of the lease's validity as the lease reports it now.
 func (held *watchedLease) note() {
 	if timed, ok := strategies.As[strategies.Timed](held.lease); ok {
 		until := timed.ValidUntil().Sub(held.history.began)
@@ -175,16 +175,15 @@ type watchedExtender struct {
 	extender strategies.Extender
 }
 
-// Extend is not recorded as an operation: it prolongs the validity of its lease.
+// Extend extends the lease and records its new validity. It is not an operation of the history.
 func (held *watchedExtender) Extend(ctx context.Context, ttl time.Duration) error {
 	err := held.extender.Extend(ctx, ttl)
 	held.note()
 	return err
 }
 
-// ErrUndecided means that CheckHistory found neither an order that explains the history nor a
-// proof that there is none.
-var ErrUndecided = errors.New("the history is too long to be decided")
+// ErrUndecided means that CheckHistory neither found an order that explains the history nor proved that there is none.
+var ErrUndecided = errors.New("no verdict on the history")
 
 // checkLimit bounds the time for which CheckHistory searches, because the problem is NP-hard.
 const checkLimit = 10 * time.Second
@@ -194,13 +193,14 @@ const checkLimit = 10 * time.Second
 // independent. It draws an impossible history as an HTML page in dir and names the page in the error; "" means the
 // system's directory for temporary files.
 //
-// An uncertain result never makes a history impossible. A failed acquire may hold the lock from its call on, because
-// Redis may run the command long after the client has given up. An unclear release may release at any later time. A
-// lease that reports the end of its validity may end at any time after that; before, no other client may acquire. A
-// refused try counts only if no other attempt ran at the same time: two such attempts may both fail to get a quorum.
+// An uncertain result never makes a history impossible. A failed acquire may hold the lock at any time after its call,
+// because Redis may run the command long after the client has given up. An unclear release may free the lock at any
+// later time. A lease that reports the end of its validity may expire at any time after this end, and no other client
+// may acquire the lock before. A refused try counts only if no other attempt ran at the same time, because two
+// concurrent attempts may both fail to get a quorum.
 //
-// It first checks the operations on leases alone, which is fast: a failed or refused attempt
-// can never excuse two leases that overlap.
+// It first checks only the operations that acquired or released a lease. This is fast, and sufficient to find
+// overlapping leases, which no failed or refused attempt can excuse.
 func CheckHistory(model Model, history []Operation, dir string) error {
 	if err := check(model, leases(history), dir); err != nil {
 		return err
@@ -235,8 +235,8 @@ func check(model Model, history []Operation, dir string) error {
 // never is the return time of an operation that may happen at any time after its call.
 const never = math.MaxInt64
 
-// events returns the operations in porcupine's form. It adds the events that no client sees and drops operations that
-// prove nothing. The drawing shows an operation without an end as a separate client.
+// events converts the operations for porcupine. It adds the expiry of leases, which no client observes, and drops
+// operations that prove nothing. In the drawing an operation without an end has a line of its own, like a client.
 func events(history []Operation) []porcupine.Operation {
 	history = slices.Clone(history)
 	slices.SortStableFunc(history, func(a, b Operation) int { return cmp.Compare(a.Call, b.Call) })
@@ -253,7 +253,7 @@ func events(history []Operation) []porcupine.Operation {
 		lines++
 	}
 	released := map[int]time.Duration{}
-	lastTry := map[string]time.Duration{} // by key: when the last refused try that counts returned
+	lastTry := map[string]time.Duration{} // by key: the return of the last refused try that counts
 	for i, o := range history {
 		switch o.Event {
 		case Released:
@@ -272,7 +272,7 @@ func events(history []Operation) []porcupine.Operation {
 				endless(Operation{Event: expired, Key: o.Key, Lease: o.Lease, Call: max(o.Until, o.Call)})
 			}
 		case Failed:
-			if o.Call <= lastTry[o.Key] { // only a later refused try can show this event
+			if o.Call <= lastTry[o.Key] { // only a later refused try can reveal that this acquire got the lock
 				endless(o)
 			}
 		case Refused:
@@ -299,17 +299,17 @@ func alone(history []Operation, i int) bool {
 	return true
 }
 
-// Model is the lock that CheckHistory compares a history with.
+// Model is the kind of lock with which CheckHistory compares a history.
 type Model int
 
 const (
-	// Mutex is a lock that one lease holds at a time and only that lease releases.
+	// Mutex is a lock that at most one lease holds at a time and that only this lease can release.
 	Mutex Model = iota
 	// FencedMutex is a Mutex in which each lease has a larger token than all earlier leases.
 	FencedMutex
 )
 
-// String returns the name that a failure uses.
+// String returns the model's name as failures print it.
 func (m Model) String() string {
 	if m == FencedMutex {
 		return "fenced mutex"
@@ -317,20 +317,21 @@ func (m Model) String() string {
 	return "mutex"
 }
 
-// expired is the event at which a lease's validity ends; no client sees it.
+// expired is the event that ends a lease at or after the end of its validity. No client observes it.
 const expired Event = -1
 
 // state is the state of a lock between two operations.
 type state struct {
 	lease int   // the lease that holds it, 0 for none
 	maybe bool  // no lease is known to hold it, but a failed acquire may
-	token int64 // the last one granted
+	token int64 // the token granted last
 }
 
-// step reports whether an operation could have happened in a state, and returns the state after it.
+// step reports whether an operation could have happened in state s, and returns the state after it.
 //
-// A failed acquire may hold the lock: until the next successful acquire it may cause a refused try. An expired lease
-// may be gone: Redis does not end it earlier, but no client knows the exact time, so the event may happen later.
+// A failed acquire may hold the lock, so until the next successful acquire it may explain a refused try. An expired
+// lease frees the lock only at the expired event, which may happen later than the end of its validity, because no
+// client knows when Redis ends the lease.
 func (m Model) step(s state, o Operation) (bool, state) {
 	switch o.Event {
 	case Acquired:

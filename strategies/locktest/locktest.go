@@ -16,30 +16,29 @@ import (
 	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
-// Fixture is a lock and the servers to test it on. A lock that lives in the process needs only Open; a lock on
-// servers needs Nodes too. Each of the other functions may be nil; the checks that need it are then not tried.
+// Fixture is a lock and the servers to test it on. A lock that lives in the process needs only Open; a lock on servers
+// needs Nodes too. Each of the other functions may be nil; the checks that need a nil function are NotTried.
 type Fixture struct {
-	// Open opens the lock like one application instance. Its Config holds clients for this instance only, which the
-	// suite closes; the Locker's Close must close a client that Open makes itself. If the lock uses the Config's clients
-	// or dials with their Options, the suite can delay its commands and so tests it more strictly.
+	// Open opens the lock like one application instance. Its Config holds clients for this instance only, which the suite
+	// closes. If Open makes a client itself, the Locker's Close must close that client. If the lock uses the Config's
+	// clients or dials with their Options, the suite can delay its commands and so tests it more strictly.
 	Open func(goredis.Config) (strategies.Locker, error)
-	// Nodes returns one Node per server. The suite uses only their Options, with which it opens its own clients. It does
-	// not call Nodes when Info.Nodes is 0.
+	// Nodes returns one Node per server. The suite uses only the Options of each Node, from which it opens its own
+	// clients. It does not call Nodes if Info.Nodes is 0.
 	Nodes func() []goredis.Node
 
-	// Pause and Resume stop the servers for a while and leave their connections open, as
-	// SIGSTOP does.
+	// Pause stops the servers as SIGSTOP does, which leaves their connections open. Resume continues them.
 	Pause, Resume func() error
-	// Kill ends the server with the given index in Nodes, and Revive starts it again, empty.
+	// Kill ends the server with the given index in Nodes. Revive starts it again without data.
 	Kill, Revive func(node int) error
 
-	// Clients are the caller's own clients that Open's lockers use, if any: the connections
-	// in their pools may stay when a Locker is closed.
+	// Clients are the caller's own clients that the Lockers use, if any. The connections in their pools may stay open
+	// after a Locker is closed.
 	Clients []redis.UniversalClient
 
-	// Failover puts a replica that has all the data in each server's place. New connections go to the new primary.
-	// Existing connections may stay open, as after the command FAILOVER, or be closed, as Sentinel and managed services
-	// do. A second call restores the first roles.
+	// Failover replaces each server by a replica that has all its data. New connections go to the new primary. Existing
+	// connections may stay open, as after the command FAILOVER, or be closed, as Sentinel and managed services do. A
+	// second call restores the original roles.
 	Failover func() error
 	// Cluster starts a cluster, Clock starts servers whose clock can be set, and Sentinel starts
 	// servers that Redis Sentinel watches. Only the checks that need them call them.
@@ -47,10 +46,10 @@ type Fixture struct {
 	Clock    func() (Clock, error)
 	Sentinel func() (Sentinel, error)
 
-	// Patience is how long a step may take before it counts as failed. 0 means 20 s, far more than a loaded machine
-	// needs, and 4 s in checks that the lock fails according to its Info.
+	// Patience is how long a step may take before it counts as failed. 0 means 20 s, far more than a loaded machine needs,
+	// or 4 s in checks that the lock fails according to its Info.
 	Patience time.Duration
-	// Rounds is how often a check repeats steps that fail only occasionally; 0 means 30 times.
+	// Rounds is how often a check repeats steps whose faults show only occasionally; 0 means 30.
 	Rounds int
 	// Drawings is the directory for the drawings of impossible histories; "" means the
 	// system's directory for temporary files.
@@ -61,32 +60,32 @@ type Fixture struct {
 type Cluster struct {
 	Node      goredis.Node   // with IsClusterMode among its Options
 	Primaries []goredis.Node // one per primary, for the suite's own client
-	// Move begins to move the slot of the keys that match a pattern to another node. It moves one key at once; finish
+	// Move begins to move the slot of the keys that match a pattern to another node. It immediately moves one key; finish
 	// moves the other keys and the slot.
 	Move func(pattern string) (finish func() error, err error)
-	// Die starts a replica of the node that has the slot of the keys that match a pattern. kill ends the node as SIGKILL
-	// does, as soon as the replica has all its data, and returns the living nodes, with the replica in place of the dead
-	// node. Die may be nil.
+	// Die starts a replica of the node that has the slot of the keys that match a pattern. kill waits until the replica
+	// has all data of the node and then ends the node as SIGKILL does. It returns the living nodes, with the replica in
+	// place of the dead node. Die may be nil.
 	Die func(pattern string) (kill func() (living []goredis.Node, err error), err error)
 }
 
 // Clock is a set of servers whose clock can be set.
 type Clock struct {
 	Nodes func() []goredis.Node           // like Fixture.Nodes
-	Set   func(ahead time.Duration) error // sets the clock to this time ahead of the machine's
+	Set   func(ahead time.Duration) error // sets the clocks ahead of the machine's, or back if negative
 }
 
-// Sentinel is a primary and its replica, which Redis Sentinel watches.
+// Sentinel is a primary and its replica, both watched by Redis Sentinel.
 type Sentinel struct {
 	Node     goredis.Node // with a MasterName among its Options
 	Old, New goredis.Node // the primary and the replica, for the suite's own clients
-	// Failover makes Sentinel promote the replica. The old primary does not notice this and continues as a master.
+	// Failover makes Sentinel promote the replica. The old primary does not notice the failover and continues as a master.
 	Failover func() error
 }
 
 // Judge runs all checks one after the other on the same fixture and returns their results in the order of Checks. The
-// checks that remain when ctx ends are NotJudged. Checks that rely on a promise which an earlier check found broken,
-// such as that a free lock can be acquired, are NotTried.
+// checks that remain when ctx ends are NotJudged. A check is NotTried if it relies on a basic promise that an earlier
+// check found broken, such as that a free lock can be acquired.
 func Judge(ctx context.Context, fixture Fixture, info strategies.Info) []Result {
 	var results []Result
 	var basis foundation
@@ -98,12 +97,12 @@ func Judge(ctx context.Context, fixture Fixture, info strategies.Info) []Result 
 }
 
 // Run tests the claims of info. Each check is a subtest with its own fixture. The subtest fails when the check's
-// promise is broken or not judged. It is skipped when the check does not apply, cannot be tried, relies on a promise
-// that an earlier check found broken, or fails as the lock's Info declares.
+// promise is broken or not judged. It is skipped when the check does not apply, when the fixture lacks what it needs,
+// when it relies on a promise that an earlier check found broken, or when it fails as the lock's Info declares.
 //
 // Without -v, go test prints nothing about a subtest before the whole test ends. Run therefore also writes a line to
-// os.Stderr when a subtest fails or has taken more than a few seconds. go test shows it at once if its command line
-// names no package, else at the end of a failed test.
+// os.Stderr when a subtest fails or takes more than a few seconds. go test shows this line immediately if its command
+// line names no package, and otherwise at the end of a failed test.
 func Run(t *testing.T, factory func(t *testing.T) Fixture, info strategies.Info) {
 	t.Helper()
 	var basis foundation
@@ -145,10 +144,10 @@ func Run(t *testing.T, factory func(t *testing.T) Fixture, info strategies.Info)
 	}
 }
 
-// slow is how long a check takes that is worth a line although it found nothing.
+// slow is the duration from which progress reports a check although it did not fail.
 const slow = 5 * time.Second
 
-// progress writes a line about a check that failed or was slow.
+// progress writes one line if the check failed, reached no verdict or was slow.
 func progress(w io.Writer, test string, v Result) {
 	if v.Verdict != Broken && v.Verdict != NotJudged && v.Took < slow {
 		return

@@ -10,18 +10,19 @@ import (
 	"time"
 )
 
-// Verdict is the judgement of a check on a lock. It is not a results.Verdict, so that the test of a lock does not
-// import package results.
+// Verdict is the judgement of a check on a lock. It is not a results.Verdict, so that a lock's test need not import
+// package results.
 type Verdict string
 
 // These are the verdicts of a check. Only Passed is evidence for a lock, and only Broken is evidence against it.
 const (
 	Passed        Verdict = "passed"         // the check found no broken promise
 	Broken        Verdict = "broken"         // a promise was broken; Failures has the evidence
-	Admitted      Verdict = "admitted"       // broken, as declared in the Limits of the lock's Info
+	Admitted      Verdict = "admitted"       // a promise was broken, as the Limits of the lock's Info declare
 	NotApplicable Verdict = "not applicable" // the lock does not claim the promise or lacks the feature
-	NotTried      Verdict = "not tried"      // the Fixture lacks what the check needs, or a basic promise is broken
-	NotJudged     Verdict = "not judged"     // no result because of Err, such as a server that does not start
+	NotTried      Verdict = "not " +
+		"tried" // the Fixture lacks what the check needs, or the check relies on a broken promise
+	NotJudged Verdict = "not judged" // the check ended early because of Err, such as a server that did not start
 )
 
 // Result is the result of one check of one lock.
@@ -29,16 +30,16 @@ type Result struct {
 	Check   string // its name
 	Proves  string // what a pass proves
 	Verdict Verdict
-	// Because is the reason why the verdict is neither Passed nor Broken. For Admitted it is the reason in the lock's
-	// Info.
+	// Because is the reason for a verdict other than Passed and Broken. For Admitted it is the reason that the lock's Info
+	// declares.
 	Because string
-	Err     error // the error in Because if the verdict is NotJudged, for errors.Is
+	Err     error // the error behind Because if the verdict is NotJudged, for errors.Is
 	// Failures are the evidence for Broken and Admitted, in the order in which they were seen.
 	Failures []Failure
 	Log      []string // further observations of the check
 	Took     time.Duration
 
-	early bool // the check's function did not return
+	early bool // the check ended before its function returned
 }
 
 // String returns the result on one line, followed by one line for each failure.
@@ -57,15 +58,15 @@ func (v Result) String() string {
 // Failure is one broken promise.
 type Failure struct {
 	Check   string // the check that found it
-	Promise string // may be another promise than the check's own
+	Promise string // not always the promise of that check
 	Seen    string // what the check saw
 }
 
-// String names the promise first.
+// String returns the failure on one line that begins with the promise.
 func (f Failure) String() string { return fmt.Sprintf("broken promise: %s: %s", f.Promise, f.Seen) }
 
-// report is a check's result until it is complete. All goroutines of the check may write to it, but only the
-// goroutine that runs the check may end it.
+// report collects a check's result while the check runs. All goroutines of the check may write to it, but only the
+// goroutine that runs the check may end the check.
 type report struct {
 	mu       sync.Mutex
 	result   Result // without a Verdict until the check ends
@@ -73,37 +74,37 @@ type report struct {
 	atItsEnd bool // the check's function returned
 }
 
-// errorf records an observation that shows that the check's promise is broken.
+// errorf records an observation that shows the check's promise to be broken.
 func (s *stage) errorf(format string, args ...any) { s.broken(s.check.Promise, format, args...) }
 
-// fatalf is errorf, and ends the check.
+// fatalf is like errorf, and also ends the check.
 func (s *stage) fatalf(format string, args ...any) { s.brokenNow(s.check.Promise, format, args...) }
 
-// brokenNow is broken, and ends the check.
+// brokenNow is like broken, and also ends the check.
 func (s *stage) brokenNow(promise, format string, args ...any) {
 	s.broken(promise, format, args...)
 	runtime.Goexit()
 }
 
-// broken is errorf for the promise of another check.
+// broken is like errorf, but for the given promise instead of the check's own.
 func (s *stage) broken(promise, format string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.result.Failures = append(s.result.Failures, Failure{s.check.Name, promise, fmt.Sprintf(format, args...)})
 }
 
-// notApplicable ends the check because the lock lacks the tested feature.
+// notApplicable ends the check because the lock lacks the feature under test.
 func (s *stage) notApplicable(why string) { s.stop(NotApplicable, errors.New(why)) }
 
 // notTried ends the check because the fixture cannot do what the check needs.
 func (s *stage) notTried(format string, args ...any) { s.stop(NotTried, fmt.Errorf(format, args...)) }
 
-// notJudged ends the check because it could not determine whether the promise is kept. The last argument is the
-// error, if there is one, with %w.
+// notJudged ends the check because it could not determine whether the lock keeps the promise. An error is the last
+// argument, formatted with %w.
 func (s *stage) notJudged(format string, args ...any) { s.stop(NotJudged, fmt.Errorf(format, args...)) }
 
-// must ends the check on an error of its set-up: an instance was not opened, or a command that inspects or disturbs
-// the servers failed.
+// must ends the check, without a verdict, if a step of the suite failed: to open an instance, or to inspect or disturb
+// a server.
 func (s *stage) must(what string, err error) {
 	if err != nil {
 		s.alive()
@@ -142,7 +143,7 @@ func (r *report) Logf(format string, args ...any) {
 	r.result.Log = append(r.result.Log, fmt.Sprintf(format, args...))
 }
 
-// Cleanup registers a function for the end of the check; the function registered last runs first.
+// Cleanup registers a function to be called when the check has ended. The last registered function is called first.
 func (r *report) Cleanup(do func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -158,11 +159,10 @@ func (r *report) cleanUp() {
 	}
 }
 
-// passed reports whether the check's function returned and found no fault.
+// passed reports whether the check's function returned without a failure.
 func (r *report) passed() bool { return r.atItsEnd && !r.Failed() }
 
-// conclude returns the result. If the lock's Info declares that the lock fails the check, limit is the declared
-// reason.
+// conclude returns the result. limit is the reason that the lock's Info declares for failing the check, or "".
 func (r *report) conclude(limit string) Result {
 	r.mu.Lock()
 	defer r.mu.Unlock()
