@@ -10,7 +10,7 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// die ends an instance like the death of its process: its leases stay in the store.
+// die closes an instance without releasing its leases. They stay in the store, as after the death of its process.
 func (s *stage) die(i *instance) {
 	if err := i.Close(); err != nil {
 		s.fatalf("close: %v", err)
@@ -22,13 +22,13 @@ func deadHolder(s *stage) {
 	dead, alive := s.open(shortTTL), s.open(longTTL)
 	s.fill(dead, "key")
 	w := s.waiter(alive, "key")
-	w.settle() // a busy machine may have delayed this beyond the lease's end
+	w.settle() // on a busy machine the lease may have ended by now
 	s.die(dead)
 	if !w.within(s.patience) {
 		s.fatalf("a holder with a TTL of %v has died, and its lock is not free after %v", shortTTL, s.patience)
 	}
 	w.finish()
-	s.release(s.fill(alive, "key")...) // the other permits come back too
+	s.release(s.fill(alive, "key")...) // the other permits must be free too
 }
 
 // lateRelease checks that a client that has lost a lease can neither release nor extend the lease of the next holder.
@@ -42,7 +42,7 @@ func lateRelease(s *stage) {
 				"clients or Options")
 		}
 	}
-	// Either lease may run out first, because one may have been renewed once more than the other.
+	// Either lease may run out first, because the watchdog may have renewed one of them later than the other.
 	if !s.eventually(func() bool { return !s.held(third, "key") && !s.held(third, "another") }) {
 		s.brokenNow(recovering, "a holder with a TTL of %v has died, and %v later its lock is not free", shortTTL,
 			s.patience)
@@ -63,10 +63,10 @@ func lateRelease(s *stage) {
 	s.release(next...)
 }
 
-// extensions is the number of extensions by a lease's own TTL, one after the other.
+// extensions is how often extendsOnce extends a lease by its TTL.
 const extensions = 4
 
-// extend checks that an extended lease outlives its first TTL, and that extensions do not add up.
+// extend checks that an extended lease outlives its first TTL, and that the TTLs of repeated extensions do not add up.
 func extend(s *stage) {
 	other := s.open(longTTL)
 	s.calmly(2*shortTTL, func(ttl time.Duration) string { return s.extendsOnce(other, ttl) })
@@ -80,7 +80,7 @@ func extend(s *stage) {
 		}
 		leases := []strategies.Lease{lease}
 		longer := func(ctx context.Context) error { return extender.Extend(ctx, longTTL) }
-		if err := within(s.patience, longer); err != nil { // the extension came too late because the machine stood still
+		if err := within(s.patience, longer); err != nil { // if the machine stood still, the lease had run out
 			return cmp.Or(fmt.Sprintf("extend: %v", err), s.releaseAll(leases))
 		}
 		s.believable(i, lease, longTTL)
@@ -97,8 +97,8 @@ func extend(s *stage) {
 	})
 }
 
-// extendsOnce lets a holder extend its lease several times and then die. It returns the fault: after the last
-// extension the lease must last for its TTL, not for the sum of all extensions.
+// extendsOnce lets a holder extend its lease several times and then die. It returns the fault if the lease then lasts
+// for the sum of the extensions instead of one TTL.
 func (s *stage) extendsOnce(other *instance, ttl time.Duration) (fault string) {
 	i, others := s.open(ttl), s.take(other, "extended", s.info.Capacity-1)
 	lease := s.acquire(i, "extended")
@@ -111,7 +111,7 @@ func (s *stage) extendsOnce(other *instance, ttl time.Duration) (fault string) {
 	var last time.Time
 	for range extensions {
 		again := func(ctx context.Context) error { return extender.Extend(ctx, ttl) }
-		if err := within(s.patience, again); err != nil { // the extension came too late because the machine stood still
+		if err := within(s.patience, again); err != nil { // if the machine stood still, the lease had run out
 			return cmp.Or(fmt.Sprintf("extend: %v", err), s.releaseAll(others))
 		}
 		last = time.Now()
@@ -128,8 +128,8 @@ func (s *stage) extendsOnce(other *instance, ttl time.Duration) (fault string) {
 	return ""
 }
 
-// validity checks that a lease reports an end of its validity at most one TTL after the moment before the request,
-// and that no other client gets the lock before that end.
+// validity checks that the reported end of a lease's validity is at most one TTL after the request, and that no other
+// client gets the lock before that end.
 func validity(s *stage) {
 	alive := s.open(longTTL)
 	for range 4 {
@@ -138,7 +138,7 @@ func validity(s *stage) {
 		s.release(lease)
 	}
 	s.calmly(2*shortTTL, func(ttl time.Duration) string { return s.validAfterItsWait(alive, ttl) })
-	const enough = 2 // a single lease may be right by chance
+	const enough = 2 // a single lease may pass by chance
 	for attempt, right, ttl := 1, 0, shortTTL; ; attempt++ {
 		late := s.outlived(alive, ttl)
 		if late < ttl/5 {
@@ -155,7 +155,8 @@ func validity(s *stage) {
 	}
 }
 
-// validAfterItsWait lets a client wait for longer than its TTL and returns the fault of the lease that it gets.
+// validAfterItsWait lets a client wait for longer than its TTL. It returns a fault if the lease was no longer valid
+// when it was granted.
 func (s *stage) validAfterItsWait(holder *instance, ttl time.Duration) (fault string) {
 	i, held := s.open(ttl), s.fill(holder, "key")
 	w := s.waiterFor(i, "key", i.Acquire)
@@ -175,7 +176,8 @@ func (s *stage) validAfterItsWait(holder *instance, ttl time.Duration) (fault st
 	return fault
 }
 
-// outlived returns the time between the end of the validity of a dead holder's lease and the next grant.
+// outlived lets a holder die and returns how long after the end of its lease's validity the lock is granted again. A
+// grant before this end fails the check.
 func (s *stage) outlived(alive *instance, ttl time.Duration) time.Duration {
 	dead := s.open(ttl)
 	timed, ok := strategies.As[strategies.Timed](s.fill(dead, "key")[0])
@@ -191,12 +193,12 @@ func (s *stage) outlived(alive *instance, ttl time.Duration) time.Duration {
 		s.fatalf("another client got the lock %v before the end of a lease's validity", -late)
 	}
 	s.release(next.lease)
-	s.release(s.fill(alive, "key")...) // an acquire makes the other permits available again
+	s.release(s.fill(alive, "key")...) // the other permits must be free too
 	return late
 }
 
-// firstGrant returns the time at which the waiter, or a try-lock that is polled next to it, obtains the lock of a dead
-// holder. The try-lock is needed because a waiter with a long backoff notices a free lock late.
+// firstGrant returns when the waiter, or a repeated try-lock, obtains the lock of a dead holder. The try-lock is needed
+// because a waiter with a long backoff notices a free lock late.
 func (s *stage) firstGrant(i *instance, waiter *waiter, ttl time.Duration) time.Time {
 	_, tries := strategies.As[strategies.Trier](i.Locker)
 	for end := time.Now().Add(s.patience); !waiter.within(ttl / 50); {
@@ -216,8 +218,8 @@ func (s *stage) firstGrant(i *instance, waiter *waiter, ttl time.Duration) time.
 	return waiter.over
 }
 
-// believable compares the end of a lease's validity with the time of the last command sent, if both are visible: the
-// TTL began at that time or earlier.
+// believable checks that a lease's validity ends at most one TTL after its instance sent its last command, because the
+// TTL began no later than that. It checks nothing if the suite cannot see the end or the command.
 func (s *stage) believable(i *instance, lease strategies.Lease, ttl time.Duration) {
 	timed, ok := strategies.As[strategies.Timed](lease)
 	if !ok {
@@ -237,8 +239,8 @@ type callFor struct {
 	do   func(locker strategies.Termed, ctx context.Context, key string, ttl time.Duration) (strategies.Lease, error)
 }
 
-// callTTL checks that a call's TTL replaces the Locker's TTL for its lease, whether it is longer or shorter, and that
-// no watchdog renews the lease.
+// callTTL checks that the TTL of a call replaces the Locker's TTL, whether it is longer or shorter, and that no
+// watchdog renews the lease.
 func callTTL(s *stage) {
 	short, long, other := s.open(shortTTL), s.open(longTTL), s.open(longTTL)
 	calls := []callFor{
@@ -260,7 +262,7 @@ func callTTL(s *stage) {
 	s.release(lasting...)
 }
 
-// waiterOf makes the call in the background.
+// waiterOf starts a client that makes the call in the background.
 func (s *stage) waiterOf(i *instance, key string, c callFor, ttl time.Duration) *waiter {
 	termed, ok := strategies.As[strategies.Termed](i.lock)
 	if !ok {
@@ -271,7 +273,8 @@ func (s *stage) waiterOf(i *instance, key string, c callFor, ttl time.Duration) 
 	})
 }
 
-// fillFor acquires all permits of a key with the call. It repeats a try that failed because the machine is busy.
+// fillFor acquires all permits of a key with the call. It repeats a call that failed, because a lease with a short TTL
+// may run out before a busy machine returns it.
 func (s *stage) fillFor(i *instance, key string, c callFor, ttl time.Duration) (leases []strategies.Lease) {
 	for range s.info.Capacity {
 		err := errors.New("the call has not returned")
@@ -291,7 +294,7 @@ func (s *stage) fillFor(i *instance, key string, c callFor, ttl time.Duration) (
 	return leases
 }
 
-// longer acquires leases with a longer TTL than the Locker's.
+// longer acquires all permits with a TTL longer than the Locker's and checks the validity of the last lease.
 func (s *stage) longer(i *instance, c callFor) []strategies.Lease {
 	asked := time.Now()
 	leases := s.fillFor(i, c.name, c, longTTL)
@@ -305,7 +308,7 @@ func (s *stage) longer(i *instance, c callFor) []strategies.Lease {
 	return leases
 }
 
-// refusesTTLs asks for leases with TTLs below a millisecond, which must be refused.
+// refusesTTLs requests leases with TTLs below a millisecond. The lock must refuse them without sending a command.
 func (s *stage) refusesTTLs(i *instance, c callFor) {
 	for _, ttl := range []time.Duration{-longTTL, 0, time.Millisecond - 1} {
 		before := i.probe.Counts().Attempts
@@ -321,7 +324,7 @@ func (s *stage) refusesTTLs(i *instance, c callFor) {
 	}
 }
 
-// runsOut acquires leases that are never released, and expects another client to get the lock after their end.
+// runsOut acquires leases and never releases them. Another client must get the lock after they end, and not before.
 func (s *stage) runsOut(i, other *instance, key string, c callFor, ttl time.Duration) {
 	lease := s.fillFor(i, key, c, ttl)[0]
 	next := s.waiterFor(other, key, other.Acquire)
@@ -334,17 +337,17 @@ func (s *stage) runsOut(i, other *instance, key string, c callFor, ttl time.Dura
 			timed.ValidUntil().Sub(next.over))
 	}
 	s.release(next.lease)
-	s.release(s.fill(other, key)...) // an acquire makes the other permits available again
+	s.release(s.fill(other, key)...) // the other permits must be free too
 }
 
-// watchdog checks that a living holder keeps all its leases, that a dead holder keeps none, and that no watchdog
-// renews the lease of another holder.
+// watchdog checks that the watchdog keeps all leases of a living holder and none of a dead holder, and that it never
+// renews another holder's lease.
 func watchdog(s *stage) {
 	const ttl = 3 * shortTTL
 	other := s.open(longTTL)
 	var i *instance
 	s.calmly(ttl, func(ttl time.Duration) string {
-		if i != nil { // its watchdog may still run
+		if i != nil { // the watchdog of an earlier attempt may still run
 			s.die(i)
 		}
 		i = s.open(ttl)
@@ -354,13 +357,13 @@ func watchdog(s *stage) {
 	if !s.eventually(func() bool { return !s.held(other, "key") }) {
 		s.fatalf("the watchdog of a dead holder keeps renewing its lease")
 	}
-	if s.info.OnRedis() { // another store cannot be made to forget the lock
+	if s.info.OnRedis() { // the suite can delete locks only from Redis
 		s.sparesOthers(other)
 	}
 }
 
-// keeps holds leases for longer than their TTL: first two at the same time, because a watchdog may renew only one,
-// then another on the same key. It returns the fault; if there is none, the last lease is still held.
+// keeps holds leases for longer than their TTL: first on two keys at the same time, because a watchdog may renew only
+// one lease, then again on the first key. It returns the fault. If there is none, it leaves the last leases held.
 func (s *stage) keeps(i, other *instance, ttl time.Duration) (fault string) {
 	leases := append(s.fill(i, "key"), s.fill(i, "second")...)
 	fault = lasts(ttl, func() string {
@@ -402,7 +405,7 @@ func (s *stage) keeps(i, other *instance, ttl time.Duration) (fault string) {
 	return fault
 }
 
-// lasts checks the lock repeatedly for longer than the TTL and returns the fault.
+// lasts calls look repeatedly for longer than the TTL and returns the first fault.
 func lasts(ttl time.Duration, look func() string) (fault string) {
 	for end := time.Now().Add(ttl * 3 / 2); fault == "" && time.Now().Before(end); time.Sleep(ttl / 20) {
 		fault = look()
@@ -410,9 +413,9 @@ func lasts(ttl time.Duration, look func() string) (fault string) {
 	return fault
 }
 
-// sparesOthers lets an instance lose a lock without notice to another instance with a long TTL, and then die. A
-// watchdog that does not check the owner gives the other lease its own short TTL, and the lease runs out. A
-// standstill of the machine does not change this result.
+// sparesOthers deletes a lock of an instance with a short TTL, lets an instance with a long TTL acquire it, and then
+// lets the first instance die. A watchdog that does not check the owner sets the short TTL on the new lease, which then
+// runs out. A standstill of the machine does not change this result.
 func (s *stage) sparesOthers(other *instance) {
 	loser, next := s.open(shortTTL), s.open(longTTL)
 	s.fill(loser, "lost")

@@ -9,14 +9,14 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// waiter is a call in the background, mostly an acquire.
+// waiter is a call in the background, usually an acquire.
 type waiter struct {
 	s      *stage
 	cancel context.CancelFunc
-	done   chan struct{} // closed once the waiter is over
+	done   chan struct{} // closed when the call has returned
 	lease  strategies.Lease
 	err    error
-	over   time.Time // when it was over
+	over   time.Time // when the call returned
 
 	on       *instance
 	key      string
@@ -24,7 +24,7 @@ type waiter struct {
 	began    time.Time
 }
 
-// waiter starts a client that acquires on i and then releases.
+// waiter starts a client that acquires the lock on i and then releases it.
 func (s *stage) waiter(i *instance, key string) *waiter {
 	return s.background(i, key, func(ctx context.Context) error {
 		lease, err := i.Acquire(ctx, key)
@@ -35,7 +35,7 @@ func (s *stage) waiter(i *instance, key string) *waiter {
 	})
 }
 
-// waiterFor starts a client that acquires with the given function and keeps the lease.
+// waiterFor starts a client that acquires the lock with the given function and keeps the lease.
 func (s *stage) waiterFor(i *instance, key string,
 	acquire func(context.Context, string) (strategies.Lease, error),
 ) *waiter {
@@ -52,7 +52,7 @@ func (s *stage) waiterFor(i *instance, key string,
 	}()
 	s.Cleanup(func() {
 		cancel()
-		if s.Failed() { // it may hang forever
+		if s.Failed() { // the call may never return
 			return
 		}
 		select {
@@ -77,7 +77,7 @@ func (w *waiter) isOver() bool {
 	}
 }
 
-// granted returns the waiter's lease, nil for none.
+// granted returns the waiter's lease, or nil if the call failed.
 func (w *waiter) granted() strategies.Lease {
 	if w.err != nil {
 		return nil
@@ -103,14 +103,15 @@ func (w *waiter) within(limit time.Duration) bool {
 	}
 }
 
-// returned waits until the background call is over.
+// returned waits until the background call returns, and ends the check if it does not.
 func (w *waiter) returned(what string) {
 	if !w.within(w.s.patience) {
 		w.s.fatalf("%s does not return within %v", what, w.s.patience)
 	}
 }
 
-// meets waits until the blockade stops something or the waiter is over. It returns true in the first case.
+// meets waits until the blockade has caught traffic or the waiter's call has returned. It reports whether the blockade
+// has caught any.
 func (w *waiter) meets(blockade *netfault.Blockade) bool {
 	timer := time.NewTimer(w.s.patience)
 	defer timer.Stop()
@@ -123,10 +124,11 @@ func (w *waiter) meets(blockade *netfault.Blockade) bool {
 	return blockade.Catches(0)
 }
 
-// parked returns when the waiter has found all permits taken and waits.
+// parked returns when the waiter has found all permits taken and waits. It ends the check if the waiter was granted the
+// lock.
 func (w *waiter) parked() { w.parkedBefore(time.Now().Add(longTTL)) }
 
-// parkedBefore is parked for permits that are taken until an instant. After this instant the waiter may have a
+// parkedBefore is like parked for permits that are taken only until end. After that the waiter may have been granted a
 // permit.
 func (w *waiter) parkedBefore(end time.Time) {
 	w.settle()
@@ -139,10 +141,10 @@ func (w *waiter) parkedBefore(end time.Time) {
 	}
 }
 
-// settle returns when the waiter has the lock or waits for it, as far as the suite can observe: since the waiter
-// began, its instance has made an attempt and sent something, and its connections are quiet. If the suite cannot
-// observe the instance, settle waits for a fixed number of polls. It counts polls, not time, because a stall of the
-// test stops the waiter too.
+// settle returns when the waiter has the lock or waits for it, as far as the suite can observe: since the waiter began,
+// its instance has made an attempt and sent a command, and its connections are quiet. If the suite cannot observe the
+// instance, settle waits for a fixed number of polls. It counts polls instead of time, because a stall of the test
+// stops the waiter too.
 func (w *waiter) settle() {
 	queues := w.s.info.Claims.FIFO // the servers must read this waiter's commands before the next waiter's
 	for look, end := 0, w.began.Add(w.s.patience); !w.seen() && !w.isOver(); look++ {
@@ -158,8 +160,7 @@ func (w *waiter) settle() {
 	}
 }
 
-// heard returns when the servers have read everything that the instance has sent, and the instance sends nothing
-// more.
+// heard returns when the servers have read everything that the instance has sent and the instance sends no more.
 func (w *waiter) heard() {
 	for range 20 {
 		moved := w.quiet()
@@ -170,8 +171,8 @@ func (w *waiter) heard() {
 	}
 }
 
-// quiet returns when the instance's connections were idle for some polls, or after too many polls. It returns the
-// time of the last traffic.
+// quiet waits until the instance's connections have been idle for 4 polls, or until it has polled 20 times and none of
+// them is being dialled. It returns the time of the last traffic.
 func (w *waiter) quiet() time.Time {
 	last, dialling := w.on.wire.Last()
 	for look, still := 0, 0; still < 4 && (look < 20 || dialling); look++ {
@@ -186,8 +187,8 @@ func (w *waiter) quiet() time.Time {
 	return last
 }
 
-// heard returns when the servers have read all that was sent before: a server may answer the
-// first PING before it reads the rest, but not the second.
+// heard returns when the servers have read everything that was sent before. It sends two PINGs, because a server may
+// reply to the first one before it reads the data on other connections.
 func (s *stage) heard() {
 	for _, o := range s.outside {
 		for range 2 {
@@ -204,7 +205,7 @@ func (w *waiter) seen() bool {
 	return attempted && (!w.s.info.OnRedis() || w.on.wire.LastWrite().After(w.began))
 }
 
-// finish waits until the waiter has had the lock, which is free by now.
+// finish waits until the waiter, whose lock is free by now, has acquired it. It ends the check if the waiter fails.
 func (w *waiter) finish() {
 	w.overdue("a waiter is still waiting although the lock is free")
 	if w.err != nil {
@@ -212,7 +213,7 @@ func (w *waiter) finish() {
 	}
 }
 
-// passOn starts a waiter for a lock, all of whose leases are held, and releases the leases to it.
+// passOn starts a waiter for a lock whose permits are all taken by leases, and then releases the leases.
 func (s *stage) passOn(leases []strategies.Lease, to *instance, key string, beforeRelease func()) {
 	w := s.waiter(to, key)
 	w.parked()
@@ -222,7 +223,8 @@ func (s *stage) passOn(leases []strategies.Lease, to *instance, key string, befo
 	s.release(leases[1:]...)
 }
 
-// overdue ends the check if the waiter is not over. seen describes the fault if the lock is free, as expected.
+// overdue ends the check if the waiter's call does not return within the patience. The broken promise is a lost
+// wake-up, which seen describes, if the lock is free, and otherwise a lock that was never freed.
 func (w *waiter) overdue(seen string, args ...any) {
 	if w.within(w.s.patience) {
 		return
@@ -235,7 +237,7 @@ func (w *waiter) overdue(seen string, args ...any) {
 	runtime.Goexit()
 }
 
-// end cancels the waiter and expects its return.
+// end cancels the waiter and ends the check if its call does not return.
 func (w *waiter) end() {
 	w.cancel()
 	if !w.within(w.s.patience) {

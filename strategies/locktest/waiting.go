@@ -15,7 +15,8 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// cancelledWait ends a wait by its context: by a deadline, by a cancel, and before it begins.
+// cancelledWait ends waits by their contexts: by a deadline, by a cancellation, and by a context that has ended before
+// the wait begins.
 func cancelledWait(s *stage) {
 	both := s.several(2, longTTL)
 	leases := s.fill(both[0], "key")
@@ -48,7 +49,7 @@ func cancelledWait(s *stage) {
 	s.release(s.fill(both[1], "key")...)
 }
 
-// refused expects the waiter to end with the given error.
+// refused expects the waiter's call to fail with the given error.
 func (w *waiter) refused(what string, want error) {
 	switch {
 	case !w.within(w.s.patience):
@@ -60,9 +61,9 @@ func (w *waiter) refused(what string, want error) {
 	}
 }
 
-// cancelledAnytime cancels waiters at any moment around a release, also while they are woken or granted the lock. The
-// lock must not stay held, and the waiter behind them must get it. All wait in one instance, because the release of
-// another instance's waiter would wake a blocked one.
+// cancelledAnytime cancels waiters at random moments around a release, so that some are cancelled while they are woken
+// or granted the lock. The lock must not stay held, and the waiter behind them must get it. All waiters are in one
+// instance, because a release by another instance's waiter would wake a waiter whose wake-up was lost.
 func cancelledAnytime(s *stage) {
 	const impatient = 12
 	both := s.several(2, longTTL)
@@ -84,7 +85,7 @@ func cancelledAnytime(s *stage) {
 			}
 		}
 		switch {
-		case round == 0: // once, before the release
+		case round == 0: // all at once, before the release
 			together()
 			for _, w := range waiting {
 				w.end()
@@ -130,15 +131,15 @@ func (s *stage) crowd(i *instance, key string, n int) []*waiter {
 	return waiting
 }
 
-// shortly waits for less time than the resolution of the system's timers.
+// shortly waits for d, which may be shorter than the resolution of the system's timers.
 func shortly(d time.Duration) {
 	for end := time.Now().Add(d); time.Now().Before(end); {
 		runtime.Gosched()
 	}
 }
 
-// givenUpWaits checks that cancelled waits leave nothing while the instances live. The keys and channels of the first
-// wait may stay if later waits, for other keys, add none.
+// givenUpWaits checks that cancelled waits leave no keys and channels while the instances live. The first wait may
+// leave some if later waits, for other keys, add none.
 func givenUpWaits(s *stage) {
 	both := s.several(2, longTTL)
 	give := func(key string) {
@@ -163,15 +164,16 @@ func givenUpWaits(s *stage) {
 	})
 }
 
-// steps is the number of commands, of a waiter or of a reconnection, before which a release is forced. No strategy
-// needs more commands before it waits.
+// steps is the largest number of commands of one call that a check interrupts. No strategy needs more commands before
+// it waits.
 const steps = 8
 
-// soon is how long the checks wait for an event that may not happen with every strategy.
+// soon is how long a check waits for an event that does not happen with every strategy.
 const soon = 250 * time.Millisecond
 
-// releaseBeforeTheWait releases just before a waiter's first command, then just before its second, and so on until it
-// waits. One of these moments is between its check of the lock and its subscription.
+// releaseBeforeTheWait releases the lock just before a waiter's first command, in the next round just before its
+// second, and so on until no command is left. One of these moments is between the waiter's check of the lock and its
+// subscription.
 func releaseBeforeTheWait(s *stage) {
 	both := s.several(2, longTTL)
 	for step := range steps {
@@ -195,9 +197,10 @@ func releaseBeforeTheWait(s *stage) {
 	s.Logf("the lock was released before each of a waiter's first %d commands, but the waiter sends more", steps)
 }
 
-// releaseBesideAWait holds up a waiter's commands one by one, starts a second waiter in the same instance, releases the
-// lock and cancels the first waiter. The second may have joined the first one's subscription, which Redis has not
-// confirmed then, so no message reaches it.
+// releaseBesideAWait delays one command of a waiter in each round. While the command is delayed, it starts a second
+// waiter in the same instance, releases the lock and cancels the first waiter. The second waiter may have joined the
+// subscription of the first one. Redis may not have confirmed this subscription yet, so no message of the release
+// arrives.
 func releaseBesideAWait(s *stage, both []*instance) {
 	for step := range steps {
 		leases := s.fill(both[0], "key")
@@ -210,7 +213,7 @@ func releaseBesideAWait(s *stage, both []*instance) {
 			return
 		}
 		second := s.waiter(both[1], "key")
-		second.within(soon / 2) // it waits, or its commands queue behind the held-up one
+		second.within(soon / 2) // it waits, or its commands queue behind the delayed one
 		s.release(leases[0])
 		first.end()
 		blockade.Open()
@@ -221,22 +224,22 @@ func releaseBesideAWait(s *stage, both []*instance) {
 	}
 }
 
-// releaseDuringReconnect cuts the connections on which a waiter waits and releases before the waiter has reconnected,
-// then before each command that it sends afterwards.
+// releaseDuringReconnect cuts the connections on which a waiter waits. It releases the lock before the waiter has
+// reconnected, and in later rounds before each command that the waiter then sends.
 func releaseDuringReconnect(s *stage) {
 	both := s.several(2, longTTL)
-	for step := -3; step < steps; step++ { // the first cuts may come before the waiter listens
+	for step := -3; step < steps; step++ { // in the first rounds the waiter may not have subscribed yet
 		leases := s.fill(both[0], "key")
 		w := s.waiter(both[1], "key")
 		w.parked()
-		time.Sleep(20 * time.Millisecond) // on a slow machine the waiter may not listen yet
+		time.Sleep(20 * time.Millisecond) // on a slow machine the waiter may not have subscribed yet
 		blockade := both[1].wire.Hold(netfault.Dials, 0)
 		if step >= 0 {
 			blockade.Open()
 			blockade = both[1].wire.Hold(netfault.Write, step)
 		}
 		cut, caught := 0, false
-		for try := 0; !caught && (try < 2 || cut == 0 && try < 5); try++ { // the waiter may not have listened yet
+		for try := 0; !caught && (try < 2 || cut == 0 && try < 5); try++ { // the waiter may have subscribed only after a cut
 			cut += s.cut()
 			caught = blockade.Catches(soon / 2)
 		}
@@ -256,8 +259,7 @@ func releaseDuringReconnect(s *stage) {
 	}
 }
 
-// killedConnections cuts the connections on which waiters wait, just before the
-// release that should wake them.
+// killedConnections kills the connections on which waiters wait just before the release that should wake them.
 func killedConnections(s *stage) {
 	const rounds, waiters = 8, 5
 	both := s.several(2, longTTL)
@@ -268,7 +270,7 @@ func killedConnections(s *stage) {
 		for n := range waiters {
 			waiting = append(waiting, s.waiter(both[n%2], "key"))
 		}
-		time.Sleep(time.Duration(round%4) * 4 * time.Millisecond) // before, while and after they park
+		time.Sleep(time.Duration(round%4) * 4 * time.Millisecond) // before, while and after the clients begin to wait
 		cut += s.cut()
 		if round%2 == 0 {
 			time.Sleep(time.Millisecond)
@@ -285,8 +287,8 @@ func killedConnections(s *stage) {
 	}
 }
 
-// cut kills the connections on which a client listens: those that subscribe, block or use client tracking. It returns
-// their number.
+// cut kills the connections on which a client waits for a release: those that subscribe, block or use client tracking.
+// It returns the number of killed connections.
 func (s *stage) cut() int {
 	killed := 0
 	for _, o := range s.outside {
@@ -294,7 +296,7 @@ func (s *stage) cut() int {
 			if o.before[c["id"]] || !strings.ContainsAny(c["flags"], "PbtB") {
 				continue
 			}
-			// 0 if the connection has closed by itself
+			// n is 0 if the connection has already closed.
 			n, err := o.ClientKillByFilter(context.Background(), "ID", c["id"]).Result()
 			s.must("kill a connection", err)
 			killed += int(n)
@@ -303,8 +305,7 @@ func (s *stage) cut() int {
 	return killed
 }
 
-// fifo starts waiters of several instances one after the other, and expects them to be served
-// in that order.
+// fifo starts waiters in several instances one after the other, and expects them to get the lock in that order.
 func fifo(s *stage) {
 	const waiters = 8
 	instances := s.several(3, longTTL)
@@ -323,7 +324,7 @@ func fifo(s *stage) {
 		w.parked()
 		waiting = append(waiting, w)
 	}
-	s.release(leases[0]) // one permit, so that one is served at a time
+	s.release(leases[0]) // only one permit, so that waiters are served one at a time
 	for _, w := range waiting {
 		w.finish()
 	}
@@ -335,7 +336,7 @@ func fifo(s *stage) {
 	s.release(leases[1:]...)
 }
 
-// fencing takes leases on several instances in turn, and one on an instance that dies.
+// fencing checks that tokens grow when several instances acquire in turn, and after the death of a holder.
 func fencing(s *stage) {
 	var last int64
 	grows := func(lease strategies.Lease) {
@@ -372,14 +373,14 @@ func fencing(s *stage) {
 }
 
 // overtaking lets clients of two instances acquire repeatedly while other clients wait in a third instance. It counts
-// how often each client that asked later gets the lock before such a waiter.
+// how often each repeating client gets the lock before a waiter that requested it earlier.
 //
-// Package handoff keeps the bound, while no lease runs out and no waiter misses its turn, for this reason. An
-// instance with waiters has either a lease or one slot in Redis's queue, which is first in, first out. Between two
-// leases of the waiter's instance, or between the queueing of its slot and its next lease, each other instance gets
-// at most one lease. This lease gives one turn to each client that waits when it arrives. Each lease of the waiter's
-// own instance serves at least its first waiter, in the order of their arrival. So each earlier waiter of the same
-// instance costs at most one such round, and the waiter itself costs one.
+// Package handoff keeps the bound, as long as no lease runs out and no waiter misses its turn, for the following
+// reason. An instance with waiters has either a lease or one slot in Redis's queue, which is first in, first out.
+// Between two leases of the waiter's instance, or between the queueing of its slot and its next lease, each other
+// instance gets at most one lease. This lease gives one turn to each client that waits when it arrives. Each lease of
+// the waiter's own instance serves at least its first waiter, in the order of their arrival. So each earlier waiter of
+// the same instance costs at most one such round, and the waiter itself costs one.
 func overtaking(s *stage) {
 	three := s.several(3, longTTL)
 	for round := range 6 {
@@ -391,27 +392,28 @@ func overtaking(s *stage) {
 	}
 }
 
-// rush is a group of clients that acquire again immediately after each release, and some clients that wait.
+// rush is a set of clients that acquire again immediately after each release, together with the patients that wait for
+// the lock.
 type rush struct {
 	*stage
 	hold    time.Duration
 	clients []*waiter
 
 	mu       sync.Mutex
-	over     bool // the current turn of each client is its last
+	over     bool // each client stops after its current turn
 	patients []*patient
 }
 
-// patient is a waiter. before counts, for each client of the rush, how often it asked later than the patient and got
-// the lock first.
+// patient is a waiter that may be overtaken. before counts, for each client of the rush, how often that client
+// requested the lock later than the patient and got it first.
 type patient struct {
 	*waiter
 	served bool
 	before map[int]int
 }
 
-// play lets all clients wait for one holder: the rush in two of the instances, the given number of patients in the
-// third.
+// play lets all clients wait until one holder releases the lock: the rush in the first two instances and the patients
+// in the third.
 func (r *rush) play(three []*instance, holder *instance, rushFirst bool, patients int) {
 	lease := r.acquire(holder, "key")
 	if rushFirst {
@@ -455,8 +457,8 @@ func (r *rush) wait(on *instance) {
 	r.patients = append(r.patients, p)
 }
 
-// begin starts clients of the instances and returns when they wait, because an earlier release would find only the
-// patients.
+// begin starts the clients of the rush and returns when they wait. If the holder released earlier, only the patients
+// would be waiting.
 func (r *rush) begin(on []*instance) {
 	const clients = 4 // per instance
 	for n, instance := range on {
@@ -473,10 +475,10 @@ func (r *rush) begin(on []*instance) {
 	}
 }
 
-// turn acquires and releases once. It reports whether the client continues.
+// turn acquires and releases the lock once. It reports whether the client must continue.
 func (r *rush) turn(ctx context.Context, client int, on *instance) bool {
 	r.mu.Lock()
-	earlier := r.patients // the patients that asked before this turn
+	earlier := r.patients // the patients that requested the lock before this turn
 	r.mu.Unlock()
 	lease, err := on.Acquire(ctx, "key")
 	if err != nil {
@@ -494,8 +496,8 @@ func (r *rush) turn(ctx context.Context, client int, on *instance) bool {
 	return more
 }
 
-// count records that a client got the lock although it asked later than the given patients. When a patient was
-// overtaken too often, all clients stop.
+// count records that a client got the lock although the given patients had requested it earlier. If it overtook a
+// patient too often, count reports the failure and all clients stop.
 func (r *rush) count(client int, earlier []*patient) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
