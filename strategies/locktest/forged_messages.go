@@ -15,13 +15,13 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// forgedMessages publishes repeated and varied messages of a hand-over while a client holds the lock, as an attacker
-// with the right to publish could. No other client may get the lock, no token may come from a message, and no key may
-// be deleted.
+// forgedMessages publishes repeated and altered hand-over messages while a client holds the lock, as an attacker with
+// the right to publish could. No other client may get the lock, no token may be taken from a message, and no key may be
+// deleted.
 func forgedMessages(s *stage) {
 	b, all := s.book(), s.several(3, longTTL)
 	f := s.forger()
-	for range 2 { // twice, because ids may differ only in a number
+	for range 2 { // twice, because the ids of two hand-overs may differ only in a number
 		for _, to := range all[1:] {
 			leases := b.fill(all[0], longTTL)
 			waiting := b.queue([]*instance{to}, 1, time.Millisecond, longTTL)
@@ -32,7 +32,7 @@ func forgedMessages(s *stage) {
 	}
 	f.listen()
 	if len(f.heard) == 0 {
-		s.notApplicable("its hand-over publishes nothing")
+		s.notApplicable("its hand-over publishes no message")
 	}
 
 	leases, others := b.fill(all[0], longTTL), s.fill(all[1], "other")
@@ -47,26 +47,26 @@ func forgedMessages(s *stage) {
 		w.heard()
 	}
 	if !s.held(all[2], "other") {
-		s.errorf("a message freed a lock that another held")
+		s.errorf("a forged message freed a lock that another client held")
 	}
 	if f.gone() {
-		s.errorf("a message deleted a key that does not belong to a lock")
+		s.errorf("a forged message deleted a key that does not belong to a lock")
 	}
 	for _, lease := range others {
 		_ = s.again(lease)
 	}
 	b.free(leases...)
 	b.all(waiting, "forged messages")
-	b.free(b.fill(all[0], longTTL)...) // the next token is the largest, unless one came from a message
+	b.free(b.fill(all[0], longTTL)...) // if a token was taken from a message, the next token is not larger
 	_ = f.close()
 }
 
-// forger receives a lock's messages and publishes forged ones, on connections of the suite.
+// forger receives a lock's messages and publishes forged ones. It uses the suite's own connections.
 type forger struct {
 	*stage
-	ears    []*redis.PubSub   // one per server
-	heard   map[string]string // one message of each shape
-	sharded map[string]bool   // channels of SPUBLISH
+	ears    []*redis.PubSub   // one subscription per server
+	heard   map[string]string // one received message of each shape
+	sharded map[string]bool   // sharded channels, which need SPUBLISH
 }
 
 func (s *stage) forger() *forger {
@@ -100,7 +100,8 @@ func (f *forger) channels(o *outside) []string {
 	return append(plain, sharded...)
 }
 
-// listen records the messages published so far, then subscribes to all channels that exist.
+// listen subscribes to the lock's sharded channels that exist now, and records the messages received so far. Patterns
+// cover all other channels.
 func (f *forger) listen() {
 	ctx := context.Background()
 	for n, o := range f.outside {
@@ -111,7 +112,7 @@ func (f *forger) listen() {
 			}
 		}
 		f.must("use the lock's channels", ear.Ping(ctx))
-		for answered := false; !answered; { // the answer comes after all that was published before
+		for answered := false; !answered; { // the PONG comes after all messages published before
 			got, err := ear.ReceiveTimeout(ctx, f.patience)
 			f.must("use the lock's channels", err)
 			switch m := got.(type) {
@@ -124,21 +125,21 @@ func (f *forger) listen() {
 	}
 }
 
-// word matches one part of a message.
+// word matches one part of a message, such as an id, a token or a name.
 var word = regexp.MustCompile(`[A-Za-z0-9]+`)
 
-// These patterns match the possible parts of a message: the number of an id, a token, and a name that is also part of
-// a channel's name.
+// These patterns match the parts of a message that a forgery varies: the number in an id, a token, and a name such as
+// the process's, which is also part of a channel's name.
 var (
 	idNumber = regexp.MustCompile(`\b[0-9a-z]{1,3}\b`)
 	aToken   = regexp.MustCompile(`\b[0-9]{4,18}\b`)
 	aName    = regexp.MustCompile(`[A-Za-z0-9-]{8,}`)
 )
 
-// session and loggedIn are a key of the service that belongs to no lock.
+// session and loggedIn are the key and value of a service's entry that belongs to no lock.
 const session, loggedIn = "session", "logged-in"
 
-// publish sends the forgeries of each message to all channels and returns their number.
+// publish sends forgeries of each received message to all channels of the lock. It returns how many it sent.
 func (f *forger) publish() (sent int) {
 	ctx := context.Background()
 	for _, o := range f.outside {
@@ -167,7 +168,7 @@ func (f *forger) publish() (sent int) {
 	return sent
 }
 
-// gone reports whether the key of the session was deleted, and deletes it.
+// gone reports whether the session's key was deleted on a server, and deletes it on all servers.
 func (f *forger) gone() (gone bool) {
 	for _, o := range f.outside {
 		n, err := o.Del(context.Background(), f.named(session)).Result()
@@ -177,10 +178,10 @@ func (f *forger) gone() (gone bool) {
 	return gone
 }
 
-// madeUp returns forgeries of a received message: an equal one, variants with the names of other processes (taken
-// from the channels' names), of other locks, with other numbers and tokens, and invalid messages.
+// madeUp returns forgeries of a received message: a copy, variants with the names of other processes (taken from the
+// channels' names) and of other locks and with other numbers and tokens, and invalid messages.
 func (f *forger) madeUp(heard string, channels []string) []string {
-	const lock = "\x00" // stands for the lock's name, which itself contains words
+	const lock = "\x00" // replaces the lock's name, whose parts must not be varied
 	locks := []string{f.prefix + f.named("key"), f.prefix + f.named("other"), f.named(session)}
 	made := []string{strings.ReplaceAll(heard, locks[0], lock)}
 
@@ -211,7 +212,7 @@ func vary(texts []string, match *regexp.Regexp, words []string) (varied []string
 	return varied
 }
 
-// numbers are the lowest ids, in base 10 and base 36.
+// numbers returns the lowest ids in base 36 and base 10.
 func numbers() (all []string) {
 	for n := range int64(41) {
 		all = append(all, strconv.FormatInt(n, 36))
@@ -222,7 +223,7 @@ func numbers() (all []string) {
 	return all
 }
 
-// otherTokens returns the token of a message, one that no lease has had yet, and values that no lease can have.
+// otherTokens returns the token of a message, a token that no lease has had yet, and values that no lease can have.
 func otherTokens(text string) []string {
 	token, err := strconv.ParseInt(aToken.FindString(text), 10, 64)
 	if err != nil {

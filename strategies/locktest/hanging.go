@@ -11,25 +11,25 @@ import (
 )
 
 const (
-	// hangingRead is the ReadTimeout of clients whose servers hang. It is far longer than a call may take.
+	// hangingRead is the ReadTimeout of clients whose servers hang. It is far longer than a call is allowed to take.
 	hangingRead = 8 * time.Second
 	// hangingCall is the timeout of a call's context while the servers hang.
 	hangingCall = 300 * time.Millisecond
-	// hangingLimit is the longest delay that is allowed between the end of a context and the return of its call, and
-	// between the end of a lease and the report of its loss. A tenth of it is usual.
+	// hangingLimit is the longest allowed delay between the end of a context and the return of its call, and between the
+	// end of a lease and the report of its loss. The usual delay is a tenth of it.
 	hangingLimit = 2 * time.Second
-	// refusedFor is the time for which servers refuse a release.
+	// refusedFor is how long the servers refuse a release.
 	refusedFor = 50 * time.Millisecond
 )
 
-// defaulting returns a client with go-redis's defaults, which do not end commands with their contexts, but with a
-// longer ReadTimeout.
+// defaulting returns a client with go-redis's default options, under which commands do not end with their contexts.
+// Only its ReadTimeout is longer.
 func defaulting(o *redis.UniversalOptions) redis.UniversalClient {
 	o.ContextTimeoutEnabled, o.ReadTimeout, o.MaxRetries = false, hangingRead, 0
 	return dial(o)
 }
 
-// hang stops the servers until resume is called, at the latest at the end of the check.
+// hang stops the servers until resume is called or the check ends.
 func (s *stage) hang() (resume func()) {
 	s.disturb("pause the servers", s.fixture.Pause)
 	hangs := true
@@ -47,7 +47,7 @@ func (s *stage) hang() (resume func()) {
 	return resume
 }
 
-// canHang ends a check that needs hanging servers if the fixture cannot pause its servers.
+// canHang ends the check if the fixture cannot pause its servers or the lock is an adapter.
 func (s *stage) canHang() {
 	if s.fixture.Pause == nil || s.fixture.Resume == nil {
 		s.notTried("the fixture cannot pause and resume its servers")
@@ -55,15 +55,16 @@ func (s *stage) canHang() {
 	s.owned()
 }
 
-// owned ends a check if the lock is an adapter, because only the library's own code could pass the check.
+// owned ends the check if the lock is an adapter of a third-party library, because only a change in the library could
+// make it pass.
 func (s *stage) owned() {
 	if s.info.BlackBox {
 		s.notApplicable("it is an adapter of a third-party library, and only the library could do this")
 	}
 }
 
-// hangingServer stops the servers while a client with go-redis's defaults acquires, extends, releases and waits, with
-// contexts that end soon. After the servers continue, no lock may stay taken.
+// hangingServer stops the servers while a client with go-redis's defaults acquires, extends, releases and waits with
+// contexts that end soon. Each call must end with its context, and no lock may stay taken when the servers continue.
 func hangingServer(s *stage) {
 	s.canHang()
 	s.expiring = true
@@ -98,7 +99,7 @@ func hangingServer(s *stage) {
 	}
 }
 
-// briefly returns acquire with a context that ends after hangingCall, as a method of waiterFor.
+// briefly returns a function for waiterFor that calls acquire with a context that ends after hangingCall.
 func (s *stage) briefly(
 	acquire func(context.Context, string) (strategies.Lease, error),
 ) func(context.Context, string) (strategies.Lease, error) {
@@ -121,7 +122,8 @@ func (s *stage) endsInTime(w *waiter, what string) {
 	}
 }
 
-// comesBack expects that all permits can be acquired soon.
+// comesBack checks that all permits can be acquired within the patience, which is shorter than longTTL. after describes
+// the fault that came before.
 func (s *stage) comesBack(i *instance, key, after string) {
 	var leases []strategies.Lease
 	for range s.info.Capacity {
@@ -137,7 +139,8 @@ func (s *stage) comesBack(i *instance, key, after string) {
 	s.release(leases...)
 }
 
-// lossInTime stops the servers while a watchdog renews a lease, and expects the report of the loss.
+// lossInTime stops the servers before, during and after a renewal by the watchdog. The loss of the lease must be
+// reported soon after its end.
 func lossInTime(s *stage) {
 	s.canHang()
 	s.expiring = true
@@ -162,7 +165,7 @@ func lossInTime(s *stage) {
 	}
 }
 
-// reports expects the report of a loss soon after the lease's end.
+// reports checks that the loss of the lease is reported at most hangingLimit after its end.
 func (s *stage) reports(lost <-chan struct{}, lease strategies.Timed) {
 	for {
 		select {
@@ -179,8 +182,8 @@ func (s *stage) reports(lost <-chan struct{}, lease strategies.Timed) {
 	}
 }
 
-// refusedRelease makes the servers refuse a release for a moment, and passes an ended context to another release. The
-// caller repeats neither of them.
+// refusedRelease makes the servers refuse a release for a moment, and calls another release with an ended context. The
+// caller repeats neither, so the lock itself must.
 func refusedRelease(s *stage) {
 	s.owned()
 	i, other := s.open(longTTL), s.open(longTTL)

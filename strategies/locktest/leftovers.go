@@ -20,13 +20,13 @@ import (
 // outside is the suite's own client of a server, which inspects and disturbs the server.
 type outside struct {
 	redis.UniversalClient
-	before map[string]bool // ids of the connections that are not the test's
+	before map[string]bool // ids of the connections that existed before the check
 }
 
-// outsideName is the CLIENT name of those connections.
+// outsideName is the CLIENT name of the suite's own connections.
 const outsideName = "locktest-outside"
 
-// sentinelName begins the CLIENT name of Redis Sentinel's connections.
+// sentinelName is the prefix of the CLIENT names of Redis Sentinel's connections.
 const sentinelName = "sentinel-"
 
 func (s *stage) look(node goredis.Node) {
@@ -42,7 +42,7 @@ func (s *stage) look(node goredis.Node) {
 		if !s.passed() {
 			ctx, cancel := context.WithTimeout(context.Background(), teardown)
 			defer cancel()
-			_ = o.unlink(ctx, "*"+s.id+"*") // its server may be gone
+			_ = o.unlink(ctx, "*"+s.id+"*") // the server may be dead
 		}
 		_ = client.Close()
 	})
@@ -59,7 +59,7 @@ func (s *stage) connections(o *outside) []map[string]string {
 	return slices.Collect(replies.Clients(list))
 }
 
-// nothingLeft closes the instances and checks that the test leaves only the keys that the strategy declares, and no
+// nothingLeft closes the instances and checks that only the keys that the lock's Info declares are left, and no
 // channel, connection or goroutine.
 func (s *stage) nothingLeft() {
 	for _, i := range s.instances {
@@ -78,11 +78,11 @@ func (s *stage) nothingLeft() {
 		}
 	}
 	s.gone("connections", s.unownedConnections)
-	pprof.SetGoroutineLabels(context.Background()) // this goroutine does not count
+	pprof.SetGoroutineLabels(context.Background()) // this goroutine is not a leftover
 	s.gone("goroutines", s.goroutines)
 }
 
-// gone waits until left returns nothing.
+// gone waits until left returns nothing, and reports a failure if it does not within the patience.
 func (s *stage) gone(what string, left func() []string) {
 	var last []string
 	if !s.eventually(func() bool { last = left(); return len(last) == 0 }) {
@@ -90,7 +90,7 @@ func (s *stage) gone(what string, left func() []string) {
 	}
 }
 
-// leftovers returns the test's keys and channels on all servers, except those that may stay.
+// leftovers returns the check's keys and channels on all servers, except keys that may stay.
 func (s *stage) leftovers() []string {
 	ctx := context.Background()
 	var left []string
@@ -118,8 +118,9 @@ func (s *stage) leftovers() []string {
 	return left
 }
 
-// declared reports whether a key matches one of the persistent patterns. {key} must match the whole name of a lock
-// that the test has used, with or without braces: otherwise the pattern {key} of a semaphore would match every key.
+// declared reports whether a key matches one of the patterns in Info.Persistent. {key} must match the whole name of a
+// lock that the check has used, with or without braces. Otherwise the pattern {key} of a semaphore would match every
+// key.
 func (s *stage) declared(key string) bool {
 	return slices.ContainsFunc(s.info.Persistent, func(pattern string) bool {
 		before, after, ofLock := strings.Cut(pattern, "{key}")
@@ -134,8 +135,8 @@ func (s *stage) declared(key string) bool {
 	})
 }
 
-// unownedConnections returns the connections that were opened during the check, minus the number that the caller's
-// own clients hold.
+// unownedConnections returns the connections that were opened during the check, less as many as the pools of the
+// fixture's Clients hold.
 func (s *stage) unownedConnections() []string {
 	left := s.newConnections()
 	for _, client := range s.fixture.Clients {
@@ -158,7 +159,7 @@ func (s *stage) newConnections() []string {
 
 func (s *stage) label() pprof.LabelSet { return pprof.Labels("locktest", s.prefix) }
 
-// goroutines returns the goroutines that carry the test's label, one line each.
+// goroutines returns the call stack of each goroutine that carries the check's label, on one line.
 func (s *stage) goroutines() []string {
 	var profile bytes.Buffer
 	s.must("list the goroutines", pprof.Lookup("goroutine").WriteTo(&profile, 1))
@@ -185,14 +186,15 @@ const idleLocks = 60
 // atOnce is the number of locks that have a waiter at the same time.
 const atOnce = 10
 
-// used acquires each of many locks once, lets a waiter wait for it and passes it on, atOnce locks at a time.
+// used acquires each of idleLocks locks once and passes it on to a waiter, atOnce locks at a time.
 func (s *stage) used(from, to *instance) {
 	for first := 0; first < idleLocks; first += atOnce {
 		s.pass(from, to, first, atOnce, func() {})
 	}
 }
 
-// pass acquires n locks in one instance, starts waiters in another, calls meanwhile, and passes the locks on.
+// pass acquires n locks in one instance, starts a waiter for each in another, calls the given function, and then passes
+// the locks on.
 func (s *stage) pass(from, to *instance, first, n int, meanwhile func()) {
 	var leases []strategies.Lease
 	var waiting []*waiter
@@ -210,8 +212,8 @@ func (s *stage) pass(from, to *instance, first, n int, meanwhile func()) {
 	}
 }
 
-// idleKeys counts the keys and channels that unused locks leave while the instances live. Keys and channels that all
-// locks share may stay.
+// idleKeys counts the keys and channels that idle locks leave while the instances live. It allows fewer than half as
+// many as there are locks, because all locks may share some.
 func idleKeys(s *stage) {
 	both := s.several(2, longTTL)
 	s.used(both[0], both[1])
@@ -222,8 +224,8 @@ func idleKeys(s *stage) {
 	}
 }
 
-// connections counts an instance's open connections outside its clients' pools: when all
-// locks are idle, and while some have a waiter.
+// connections counts an instance's open connections outside its clients' pools when all locks are idle, and again while
+// some locks have a waiter.
 func connections(s *stage) {
 	both := s.several(2, longTTL)
 	s.used(both[0], both[1])
@@ -231,15 +233,15 @@ func connections(s *stage) {
 		s.opens(i, 0)
 	}
 	s.pass(both[0], both[1], 0, atOnce, func() {
-		for range 20 { // some may not have dialled yet
+		for range 20 { // some waiters may not have dialled yet
 			s.opens(both[1], atOnce)
 			time.Sleep(5 * time.Millisecond)
 		}
 	})
 }
 
-// opens compares an instance's open connections with the declared number while the given number of waiters wait. A
-// waiter's connection may be kept for the next waiter.
+// opens compares an instance's open connections with the number that its Info allows. The allowance always includes
+// atOnce waiters, because an instance may keep a waiter's connection for the next waiter.
 func (s *stage) opens(i *instance, waiters int) {
 	declared := s.info.Connections.PerInstance*max(1, len(i.nodes)) + s.info.Connections.PerWaiter*atOnce
 	var open int

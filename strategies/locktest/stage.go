@@ -26,15 +26,17 @@ const (
 	usualRounds   = 30
 	// limitedPatience is the patience in checks that the lock declares to fail.
 	limitedPatience = 4 * time.Second
-	// longTTL is the TTL of leases that must not help a waiter by running out.
+	// longTTL is the TTL of leases that must not run out during a check, because a waiter could then get the lock without
+	// a release.
 	longTTL = 5 * time.Minute
 	// shortTTL is the TTL of leases that are meant to run out.
 	shortTTL = 300 * time.Millisecond
-	// moment is how long a caller waits if it expects that the lock is held.
+	// moment is how long a client waits for a lock that the check expects to be held.
 	moment = 50 * time.Millisecond
 )
 
-// stage is the environment of one check: servers, instances and the report.
+// stage is the environment of one check: the fixture, the servers, the instances that the check has opened, and the
+// report.
 type stage struct {
 	report
 	ctx       context.Context
@@ -44,22 +46,22 @@ type stage struct {
 	patience  time.Duration
 	rounds    int
 	id        string          // part of all keys of the check
-	prefix    string          // of all keys, with the id
-	verbatim  bool            // keys have no id but the prefix's
+	prefix    string          // of all keys; contains the id
+	verbatim  bool            // the id is only in the prefix, not in the keys themselves
 	locks     map[string]bool // the names in Redis of all locks that the check has used
-	nodes     []goredis.Node  // the fixture's
+	nodes     []goredis.Node  // the servers of the check, at first the fixture's
 	instances []*instance
 	outside   []*outside // one per server
 	connect   func(*redis.UniversalOptions) redis.UniversalClient
-	expiring  bool // keys with a TTL may be left, by clients that could not clean up
+	expiring  bool // keys with a TTL may be left behind, because the check prevents clients from cleaning up
 
-	slowest atomic.Int64 // try-lock while measure measures
+	slowest atomic.Int64 // the duration of the slowest try-lock during measure, in ns
 }
 
 // instance is one application instance: a Locker and its connections.
 type instance struct {
-	strategies.Locker                   // maps keys to the check's own names
-	lock              strategies.Locker // as the fixture opened it
+	strategies.Locker                   // maps each key to a name that only this check uses
+	lock              strategies.Locker // as the fixture's Open returned it
 	probe             *strategies.Probe
 	wire              *netfault.Path
 	nodes             []redis.UniversalClient
@@ -80,14 +82,14 @@ func newStage(ctx context.Context, check Check, fixture Fixture, info strategies
 	return s
 }
 
-// play runs the check and examines its leftovers. A check that ends early ends the goroutine that calls play.
+// play runs the check and then looks for leftovers. A check that ends early ends the goroutine that calls play.
 func (s *stage) play() {
 	s.alive()
 	if s.info.OnRedis() {
 		if s.fixture.Nodes == nil {
 			s.notTried("the fixture has no servers")
 		}
-		// The clients that Nodes may open belong to the fixture.
+		// The fixture closes the clients that Nodes may open.
 		if s.nodes = s.fixture.Nodes(); len(s.nodes) < s.info.Nodes {
 			s.notTried("the fixture has %d servers, and the lock needs %d", len(s.nodes), s.info.Nodes)
 		}
@@ -95,15 +97,15 @@ func (s *stage) play() {
 			s.look(node)
 		}
 	}
-	// Goroutines inherit the label by which nothingLeft finds them.
+	// The check's goroutines inherit this label, by which nothingLeft finds them.
 	pprof.SetGoroutineLabels(pprof.WithLabels(s.ctx, s.label()))
 	defer pprof.SetGoroutineLabels(context.Background())
 	s.check.run(s)
 	s.nothingLeft()
 }
 
-// open opens another instance. A failure to open one does not break the check's promise, because its program may have
-// started too slowly or may not have reached its server.
+// open opens another instance. If that fails, the check has no verdict, because a program that started too slowly or
+// did not reach its server breaks no promise of the lock.
 func (s *stage) open(ttl time.Duration) *instance {
 	i := &instance{probe: &strategies.Probe{}, wire: &netfault.Path{}}
 	config := goredis.Config{Prefix: s.prefix, TTL: ttl, Callers: 4, Probe: i.probe}
@@ -117,7 +119,7 @@ func (s *stage) open(ttl time.Duration) *instance {
 		}
 	}
 	locker, err := s.fixture.Open(config)
-	if err != nil && limit(s.check.Name, s.info) != "" { // the lock's Info declares that it fails this check
+	if err != nil && limit(s.check.Name, s.info) != "" { // the lock's Info declares that the lock fails this check
 		s.alive()
 		s.fatalf("open: %v", err)
 	}
@@ -138,9 +140,9 @@ func (s *stage) open(ttl time.Duration) *instance {
 	return i
 }
 
-// through returns options that dial through a path, on which the check can delay traffic.
+// through returns a copy of the options that dials through a path, on which the check can delay traffic.
 func through(path *netfault.Path, o redis.UniversalOptions) *redis.UniversalOptions {
-	o.Addrs = slices.Clip(o.Addrs) // go-redis appends the nodes that it learns of; each client has its own
+	o.Addrs = slices.Clip(o.Addrs) // go-redis appends discovered nodes; each client needs a list of its own
 	dial := o.Dialer
 	if dial == nil {
 		simple := o.Simple()
@@ -151,8 +153,8 @@ func through(path *netfault.Path, o redis.UniversalOptions) *redis.UniversalOpti
 	return &o
 }
 
-// dial returns a service's client. A cluster client reloads the slots each second: with go-redis's default of a
-// minute, the client and not the lock would determine the wait after a node's death.
+// dial returns a client like the one of a service, except that a cluster client reloads the slots each second. With
+// go-redis's default of a minute, the client instead of the lock would determine the wait after a node's death.
 func dial(o *redis.UniversalOptions) redis.UniversalClient {
 	if !o.IsClusterMode {
 		return redis.NewUniversalClient(o)
@@ -162,8 +164,8 @@ func dial(o *redis.UniversalOptions) redis.UniversalClient {
 	return redis.NewClusterClient(options)
 }
 
-// several opens n instances, or as many as the strategy works across if this is less. It always returns n; some of
-// them are then the same.
+// several opens n instances. If the lock allows fewer (Info.MaxInstances), it opens only those and fills the result
+// with the first one.
 func (s *stage) several(n int, ttl time.Duration) []*instance {
 	var opened []*instance
 	for range n {
@@ -176,7 +178,7 @@ func (s *stage) several(n int, ttl time.Duration) []*instance {
 	return opened
 }
 
-// acquire acquires the lock and ends the check on an error.
+// acquire acquires a free lock. It ends the check if that fails or takes longer than the patience.
 func (s *stage) acquire(i *instance, key string) strategies.Lease {
 	w := s.waiterFor(i, key, i.Acquire)
 	if !w.within(s.patience) {
@@ -202,20 +204,20 @@ func (s *stage) take(i *instance, key string, n int) []strategies.Lease {
 	return leases
 }
 
-// release releases the leases and reports an error as a failure.
+// release releases the leases and ends the check with a failure on an error.
 func (s *stage) release(leases ...strategies.Lease) {
 	if fault := s.releaseAll(leases); fault != "" {
 		s.fatalf("%s", fault)
 	}
 }
 
-// held reports whether a new client finds all permits taken. Without a try-lock it waits a moment; on a slow machine
-// a free lock may then seem held.
+// held reports whether a new client finds all permits taken. Without a try-lock the client waits only a moment, so on a
+// slow machine a free lock may seem held.
 func (s *stage) held(i *instance, key string) bool {
 	return !s.obtains(i, key, moment)
 }
 
-// free reports whether a new client gets a permit. Without a try-lock it waits for s.patience.
+// free reports whether a new client gets a permit. Without a try-lock the client waits for s.patience.
 func (s *stage) free(i *instance, key string) bool {
 	return s.obtains(i, key, s.patience)
 }
@@ -228,7 +230,8 @@ func (s *stage) obtains(i *instance, key string, wait time.Duration) bool {
 	return lease != nil
 }
 
-// asks tries once, or waits for the given time if there is no try-lock. It returns nil when all permits are taken.
+// asks returns the lease of one try-lock, or, without a try-lock, of an acquire that waits for the given time. It
+// returns nil if the client did not get the lock.
 func (s *stage) asks(i *instance, key string, wait time.Duration) strategies.Lease {
 	trier, ok := strategies.As[strategies.Trier](i.Locker)
 	if !ok {
@@ -245,14 +248,15 @@ func (s *stage) asks(i *instance, key string, wait time.Duration) strategies.Lea
 	return w.granted()
 }
 
-// full expects all permits to be taken: the caller has just acquired them.
+// full checks that no further permit is granted after the check has acquired all permits.
 func (s *stage) full(i *instance, key string) {
 	if !s.held(i, key) {
 		s.brokenNow(exclusive, "the lock was granted although all its permits were taken")
 	}
 }
 
-// eventually polls, at growing intervals, until done returns true or patience is over.
+// eventually calls done, at growing intervals, until it returns true or the patience has passed. It returns the last
+// result.
 func (s *stage) eventually(done func() bool) bool {
 	pause := time.Millisecond
 	for end := time.Now().Add(s.patience); ; time.Sleep(pause) {
@@ -279,19 +283,19 @@ func (s *stage) forget(key string) {
 	}
 }
 
-// disturb calls one of the fixture's functions without the check's label: the goroutines of
-// that function are not the check's.
+// disturb calls one of the fixture's functions without the check's label, because goroutines of that function are not
+// leftovers of the lock.
 func (s *stage) disturb(what string, do func() error) {
 	defer pprof.SetGoroutineLabels(pprof.WithLabels(s.ctx, s.label()))
 	pprof.SetGoroutineLabels(context.Background())
 	s.must(what, do())
 }
 
-// teardown is the longest time for which a failed check deletes its keys.
+// teardown limits how long a check waits for Close at its end, and how long a failed check deletes its keys.
 const teardown = 5 * time.Second
 
-// own is an instance's lock as a check uses it. It maps keys to names that only this check has, because a lock may
-// ignore the Prefix.
+// own is an instance's lock as a check uses it. It maps each key to a name that only this check uses, because a lock
+// may ignore the Prefix.
 type own struct {
 	strategies.Locker
 	s *stage
@@ -318,8 +322,8 @@ func (o ownTrier) TryAcquire(ctx context.Context, key string) (strategies.Lease,
 	return keyed(o.trier.TryAcquire(ctx, o.s.named(key)))
 }
 
-// ownLease wraps a Lease whose type is not comparable, such as a struct with a slice: checks use leases as keys of
-// maps.
+// ownLease wraps a Lease whose type is not comparable, such as a struct with a slice, because checks use leases as map
+// keys.
 type ownLease struct{ strategies.Lease }
 
 // Unwrap returns the lock's Lease.
@@ -332,7 +336,7 @@ func keyed(lease strategies.Lease, err error) (strategies.Lease, error) {
 	return lease, err
 }
 
-// named returns the name that replaces key and that no other check uses.
+// named returns the name that replaces key. No other check uses it.
 func (s *stage) named(key string) string {
 	if s.verbatim {
 		return key
@@ -340,12 +344,13 @@ func (s *stage) named(key string) string {
 	return key + "-" + s.id
 }
 
-// asksFor records the names of a key that the check uses, with the Prefix and, for a lock that ignores it, without.
+// asksFor records that the check uses the lock on key, under its name with the Prefix and, for a lock that ignores the
+// Prefix, without.
 func (s *stage) asksFor(key string) {
 	s.locks[s.prefix+s.named(key)], s.locks[s.named(key)] = true, true
 }
 
-// unlink deletes the keys of a server that match a pattern.
+// unlink deletes the server's keys that match a pattern.
 func (o *outside) unlink(ctx context.Context, pattern string) error {
 	keys := o.Scan(ctx, 0, pattern, 1000).Iterator()
 	for keys.Next(ctx) {
@@ -356,13 +361,13 @@ func (o *outside) unlink(ctx context.Context, pattern string) error {
 	return keys.Err()
 }
 
-// attempts is how often a check repeats a step that a stalled machine can spoil, such as a
-// lease that must not run out.
+// attempts is how often a check tries a step that a stalled machine can spoil, such as one with a lease that must not
+// run out.
 const attempts = 6
 
-// calmly runs play with leases of the given TTL. play returns a fault, "" for none. If the machine stood still for a
-// fifth of the TTL during play, this may have caused the fault, and calmly runs play again with twice the TTL. After
-// the last attempt the check is not judged.
+// calmly runs play with leases of the given TTL. play returns a fault, or "" for none. If the machine stood still for a
+// fifth of the TTL during play, the standstill may have caused the fault, and calmly runs play again with twice the
+// TTL. If the last attempt is spoilt too, the check ends without a verdict.
 func (s *stage) calmly(ttl time.Duration, play func(ttl time.Duration) (fault string)) {
 	fault, spoilt := pause.Calmly(attempts, ttl, s.measure, play)
 	for _, once := range spoilt {
@@ -376,8 +381,8 @@ func (s *stage) calmly(ttl time.Duration, play func(ttl time.Duration) (fault st
 	}
 }
 
-// awake is calmly for checks that a watchdog does not keep a lease. If the machine stands still, the lease runs out
-// whatever the watchdog does.
+// awake is like calmly, for checks that no watchdog renews a lease. It also repeats play after a standstill in which a
+// lease would have run out even with a running watchdog, because such a run proves nothing.
 func (s *stage) awake(ttl time.Duration, play func(ttl time.Duration)) {
 	s.calmly(ttl, func(ttl time.Duration) (fault string) {
 		if longest := s.measure(func() { play(ttl) }); s.info.Claims.Watchdog && longest >= ttl/3 {
@@ -387,8 +392,8 @@ func (s *stage) awake(ttl time.Duration, play func(ttl time.Duration)) {
 	})
 }
 
-// measure returns the longest standstill of this process or a server while do runs, or the longest duration of a
-// try-lock if that is longer.
+// measure runs do. It returns the longest standstill of this process or of a server in that time, or the duration of
+// the slowest try-lock if that is longer.
 func (s *stage) measure(do func()) (longest time.Duration) {
 	before := s.slowest.Swap(0)
 	ended, looked := make(chan struct{}), make(chan struct{})
@@ -407,7 +412,7 @@ func (s *stage) measure(do func()) (longest time.Duration) {
 		}
 	}()
 	func() {
-		defer func() { close(ended); <-looked }() // do may end the check
+		defer func() { close(ended); <-looked }() // do may end the goroutine
 		do()
 	}()
 	longest = max(longest, time.Duration(s.slowest.Load()))
@@ -415,7 +420,7 @@ func (s *stage) measure(do func()) (longest time.Duration) {
 	return longest
 }
 
-// releaseAll releases the leases and returns the first error.
+// releaseAll releases the leases and returns the first error as a fault, or "".
 func (s *stage) releaseAll(leases []strategies.Lease) (fault string) {
 	for _, lease := range leases {
 		if err := s.returns(lease.Release); err != nil && fault == "" {
@@ -427,7 +432,7 @@ func (s *stage) releaseAll(leases []strategies.Lease) (fault string) {
 
 var errDeaf = errors.New("the call has not returned although its context has ended")
 
-// returns is within for a call that may ignore the end of its context.
+// returns is like within, but returns errDeaf if the call ignores the end of its context.
 func (s *stage) returns(call func(context.Context) error) error {
 	result := make(chan error, 1)
 	go func() { result <- within(s.patience, call) }()
@@ -439,7 +444,7 @@ func (s *stage) returns(call func(context.Context) error) error {
 	}
 }
 
-// within makes a call whose context ends after the limit.
+// within makes a call with a context that ends after the limit.
 func within(limit time.Duration, call func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
