@@ -10,11 +10,11 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// staleTTL is the TTL of leases that must run out soon, even if the machine stands still.
+// staleTTL is the TTL of leases that must run out soon. A standstill of the machine does not disturb this.
 const staleTTL = 100 * time.Millisecond
 
-// lasting is the TTL of leases that must not help a waiter by running out. A quorum's lease may stay on a minority of
-// the nodes until its TTL ends, so the TTL for a quorum is shorter.
+// lasting returns the TTL of leases that should not run out during a check. For a quorum it is shorter, because the
+// keys of a lease may stay on a minority of the nodes until the TTL ends.
 func (s *stage) lasting() time.Duration {
 	if s.info.Nodes > 1 {
 		return 3 * time.Second
@@ -22,7 +22,8 @@ func (s *stage) lasting() time.Duration {
 	return longTTL
 }
 
-// validUntil is the end of the validity of a lease that was requested at asked.
+// validUntil returns the end of a lease's validity: as the lease reports it, or else one TTL after asked, the time of
+// the request.
 func validUntil(lease strategies.Lease, asked time.Time, ttl time.Duration) time.Time {
 	if timed, ok := strategies.As[strategies.Timed](lease); ok {
 		return timed.ValidUntil()
@@ -30,14 +31,14 @@ func validUntil(lease strategies.Lease, asked time.Time, ttl time.Duration) time
 	return asked.Add(ttl)
 }
 
-// eachStep calls try for each step of a call, until the call has no further step.
+// eachStep calls do for each step of a call, until do reports that the call has no such step, at most steps times.
 func eachStep(do func(step int) (there bool)) {
 	for step := 0; step < steps && do(step); step++ {
 	}
 }
 
-// heldUp makes the network delay a call at the step, calls meanwhile and lets the call continue. caught is false if
-// the call has no such step.
+// heldUp starts a call, delays it in the network at the given step, calls the function meanwhile and then lets the call
+// continue. caught is false if the call has no such step; the function is not called then.
 func (s *stage) heldUp(i *instance, kind netfault.Blocked, step int, begin func() *waiter, meanwhile func(),
 ) (w *waiter, caught bool) {
 	blockade := i.wire.Hold(kind, step)
@@ -49,7 +50,7 @@ func (s *stage) heldUp(i *instance, kind netfault.Blocked, step int, begin func(
 	return w, caught
 }
 
-// again releases until the result is nil or ErrNotHeld, or until patience is over.
+// again repeats a release until it returns nil or ErrNotHeld or the patience has passed. It returns the last error.
 func (s *stage) again(lease strategies.Lease) (err error) {
 	for end := time.Now().Add(s.patience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		if err = within(time.Second, lease.Release); err == nil || errors.Is(err, strategies.ErrNotHeld) {
@@ -59,8 +60,8 @@ func (s *stage) again(lease strategies.Lease) (err error) {
 	return err
 }
 
-// slowAnswer delays the servers' answers to an acquire for longer than the TTL, until another
-// client has the lock. The lock is free, or it is released to the waiter.
+// slowAnswer delays the servers' replies to an acquire until its lease has run out and another client has the lock. It
+// does this for an acquire of a free lock and for one that waits.
 func slowAnswer(s *stage) {
 	holder, other := s.open(longTTL), s.open(longTTL)
 	late := s.open(staleTTL)
@@ -79,8 +80,8 @@ func slowAnswer(s *stage) {
 	}
 }
 
-// answeredLate lets step answers pass and delays the others. It reports whether there was such an answer, and how
-// long after its end a lease was returned.
+// answeredLate lets the first replies pass, as many as step, and delays the others. there reports whether a reply was
+// delayed. ended is how long after its end a lease was returned.
 func (s *stage) answeredLate(late, holder, other *instance, waits bool, step int) (there bool, ended time.Duration) {
 	var held []strategies.Lease
 	var blockade *netfault.Blockade
@@ -106,14 +107,14 @@ func (s *stage) answeredLate(late, holder, other *instance, waits bool, step int
 		_ = s.again(w.lease) // the lease may have run out
 		return false, 0
 	}
-	next := s.fill(other, "key") // granted once the lease without an answer has run out
+	next := s.fill(other, "key") // granted when the lease whose reply is delayed has run out
 	taken := time.Now()
 	blockade.Open()
 	for end := time.Now().Add(soon); !w.isOver() && time.Now().Before(end); {
 		time.Sleep(time.Millisecond)
 	}
 	w.quiet()
-	if w.isOver() && w.err == nil && w.over.After(taken) { // a quorum may have had enough answers
+	if w.isOver() && w.err == nil && w.over.After(taken) { // a quorum may have returned earlier, with enough replies
 		s.fatalf("an acquire whose reply took %v returned a lease of %v while another client held the lock",
 			w.over.Sub(began).Round(time.Millisecond), staleTTL)
 	}
@@ -126,8 +127,8 @@ func (s *stage) answeredLate(late, holder, other *instance, waits bool, step int
 	return true, ended
 }
 
-// lostAnswers loses the answer to each command of an acquire, a release and an extension after the server has run the
-// command. The steps report whether an answer was lost.
+// lostAnswers drops the reply to each command of an acquire, a release and an extension, one reply per run, after the
+// server has run the command. The functions for a step report whether a reply was dropped.
 func lostAnswers(s *stage) {
 	s.expiring = true
 	holder, third := s.open(longTTL), s.open(longTTL)
@@ -147,11 +148,11 @@ func lostAnswers(s *stage) {
 	}
 }
 
-// halfDone loses a command of a call after step other commands, and its caller does nothing more. Whatever the call
-// returned, the lock must be free after its TTL. halfDone reports whether there was such a command. The instance is
-// new, because the pending releases of an earlier fault would count as commands of the call.
+// halfDone drops one command of a call after step other commands, and the caller makes no further call. The lock must
+// be free after its TTL, whatever the call returned. there reports whether the call has such a command. The instance is
+// new, because pending releases after an earlier fault would count as commands of the call.
 func (s *stage) halfDone(third *instance, what string, step int) (there bool) {
-	if s.info.Claims.Watchdog { // it may renew the lease, which abandonedAcquire and abandonedRelease check
+	if s.info.Claims.Watchdog { // a watchdog may renew the lease: abandonedAcquire and abandonedRelease check that
 		return false
 	}
 	short := s.open(2 * shortTTL)
@@ -184,7 +185,8 @@ func (s *stage) halfDone(third *instance, what string, step int) (there bool) {
 	return true
 }
 
-// acquireUnanswered acquires a free lock and loses the answer.
+// acquireUnanswered acquires a free lock and drops one reply. No second client may get the lock while a returned lease
+// is valid, and the lock must be freed.
 func (s *stage) acquireUnanswered(i, third *instance, step int, ttl time.Duration) (lost bool) {
 	asked := time.Now()
 	asks := func() *waiter { return s.waiterFor(i, "key", i.Acquire) }
@@ -208,12 +210,13 @@ func (s *stage) acquireUnanswered(i, third *instance, step int, ttl time.Duratio
 	return lost
 }
 
-// acquireHeldUnanswered asks for a lock that another client holds, and loses the answer.
+// acquireHeldUnanswered requests a lock that another client holds and drops one reply. The acquire must not return a
+// lease.
 func (s *stage) acquireHeldUnanswered(i, holder *instance, step int) (lost bool) {
 	held := s.fill(holder, "key")
 	blockade := i.wire.Hold(netfault.LostAnswer, step)
 	w := s.waiterFor(i, "key", i.Acquire)
-	for range 10 { // a waiter may ask only once
+	for range 10 { // a waiter may send only one request
 		if lost = blockade.Catches(soon / 10); lost || w.isOver() {
 			break
 		}
@@ -231,8 +234,8 @@ func (s *stage) acquireHeldUnanswered(i, holder *instance, step int) (lost bool)
 	return lost
 }
 
-// releaseUnanswered lets another client acquire before the holder learns that no answer comes. The holder's next
-// commands must not take the lock from that client.
+// releaseUnanswered drops one reply to a release. Another client acquires the lock before the holder notices the loss,
+// and the holder's further commands must not take the lock from that client.
 func (s *stage) releaseUnanswered(holder, third *instance, step int) (lost bool) {
 	leases := s.fill(holder, "key")
 	var next strategies.Lease
@@ -260,7 +263,8 @@ func (s *stage) releaseUnanswered(holder, third *instance, step int) (lost bool)
 	return lost
 }
 
-// extendUnanswered extends a lease that is also valid without the extension, and loses the answer.
+// extendUnanswered extends a lease and drops one reply. The lease is valid even without the extension, so the holder
+// must keep the lock.
 func (s *stage) extendUnanswered(holder, third *instance, step int) (lost bool) {
 	leases := s.fill(holder, "key")
 	defer s.release(leases[1:]...)
@@ -285,8 +289,8 @@ func (s *stage) extendUnanswered(holder, third *instance, step int) (lost bool) 
 	return lost
 }
 
-// lateCommands delays commands of a holder or a waiter in the network until its lease has run out and another client
-// has the lock, and then delivers them. It does this for each command of a release, an extension and an acquire.
+// lateCommands delays commands of one client in the network until its lease has run out and another client has the
+// lock, and then delivers them. It does this from each command of a release, an extension and an acquire on.
 func lateCommands(s *stage) {
 	s.expiring = true
 	l := &lateness{stage: s, next: s.open(longTTL), third: s.open(longTTL)}
@@ -326,14 +330,14 @@ func lateCommands(s *stage) {
 	}
 }
 
-// lateness is the set of instances in this check. stale is nil until one of its commands is delayed.
+// lateness has the instances of lateCommands. If stale is nil, the next step opens a new one.
 type lateness struct {
 	*stage
 	stale, next, third *instance
 }
 
-// arrives lets step commands pass and delays the others until another client has the lock. It reports whether there
-// was such a command. At the end it releases the stale lease, if there is one.
+// arrives lets the first commands of a call pass, as many as step, and delays the others until another client has the
+// lock. It reports whether a command was delayed. At the end it releases the stale lease if it is not nil.
 func (l *lateness) arrives(what string, call func(context.Context) error, lease strategies.Lease, step int) bool {
 	kept := l.stale.wire.Hold(netfault.Late, step)
 	w := l.background(l.stale, "key", call)
@@ -341,11 +345,11 @@ func (l *lateness) arrives(what string, call func(context.Context) error, lease 
 	w.cancel()
 	late := kept.Snap()
 	w.returned("a " + what + " whose connection was cut")
-	if l.info.Claims.Watchdog { // otherwise its watchdog keeps the extended lease
+	if l.info.Claims.Watchdog { // otherwise its watchdog would renew the extended lease
 		l.die(l.stale)
 		l.stale = nil
 	}
-	leases := l.fill(l.next, "key") // granted once the stale lease has run out
+	leases := l.fill(l.next, "key") // granted when the stale lease has run out
 	if err := late.Deliver(); err != nil {
 		l.Logf("the late command got no reply: %v", err)
 	}
@@ -359,7 +363,7 @@ func (l *lateness) arrives(what string, call func(context.Context) error, lease 
 	}
 	l.release(leases[1:]...)
 	if lease != nil {
-		_ = l.again(lease) // it was lost
+		_ = l.again(lease) // the lease was lost; an error is expected
 	}
 	if !l.eventually(func() bool { return l.free(l.third, "key") }) {
 		l.fatalf("%s, and the lock is not free", seen)
@@ -367,20 +371,20 @@ func (l *lateness) arrives(what string, call func(context.Context) error, lease 
 	return caught
 }
 
-// interruption is a point at which the network delays a call.
+// interruption is a kind of point at which the network delays a call: before a command or before the reply to one.
 type interruption struct {
 	what string
 	kind netfault.Blocked
 }
 
-// timeouts are the points at which a release times out and its connection breaks.
+// timeouts are the points at which a release times out while its connection breaks.
 var timeouts = []interruption{
 	{"before its command", netfault.LostWrite},
 	{"before the reply to its command", netfault.LostAnswer},
 }
 
-// timesOut starts a release whose context ends at the step, and waits for its return. there is false if the release
-// has no such step.
+// timesOut delays a release at the step until its context has ended, and returns its error. there is false if the
+// release has no such step.
 func (s *stage) timesOut(i *instance, lease strategies.Lease, n interruption, step int) (there bool, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), moment)
 	defer cancel()
@@ -391,8 +395,8 @@ func (s *stage) timesOut(i *instance, lease strategies.Lease, n interruption, st
 	return caught || w.err != nil, w.err // an error without caught means that the context ended before anything was sent
 }
 
-// cancelledRelease cancels a release at each of its steps and releases again. A waiter must get the lock long before
-// the end of the TTL.
+// cancelledRelease cancels a release at each of its steps and repeats it. A waiter must get the lock long before the
+// TTL ends.
 func cancelledRelease(s *stage) {
 	s.expiring = true
 	both := s.several(2, s.lasting())
@@ -413,7 +417,7 @@ func cancelledRelease(s *stage) {
 			return there
 		})
 	}
-	// The same must hold with a context that ended before the release.
+	// A release whose context ended before the call must be repeatable too.
 	leases := s.fill(both[0], "key")
 	ended, end := context.WithCancel(context.Background())
 	end()
@@ -424,7 +428,7 @@ func cancelledRelease(s *stage) {
 	}
 }
 
-// repeat releases again after a release that returned err.
+// repeat repeats a release that failed with err. It does nothing if err is nil or ErrNotHeld.
 func (s *stage) repeat(lease strategies.Lease, err error, how string) {
 	if err == nil || errors.Is(err, strategies.ErrNotHeld) {
 		return
@@ -434,8 +438,8 @@ func (s *stage) repeat(lease strategies.Lease, err error, how string) {
 	}
 }
 
-// abandonedRelease cancels a release at each of its steps and does not repeat it. The lock must be free after its
-// TTL.
+// abandonedRelease cancels a release at each of its steps and does not repeat it. The lock must be free when its TTL
+// has passed, although it has a watchdog.
 func abandonedRelease(s *stage) {
 	other := s.open(longTTL)
 	s.awake(2*shortTTL, func(ttl time.Duration) {
@@ -447,19 +451,20 @@ func abandonedRelease(s *stage) {
 	})
 }
 
-// abandon cancels a release at one step and reports whether the release has this step.
+// abandon cancels a release at one step. It reports whether the release has this step.
 func (s *stage) abandon(i, other *instance, n interruption, step int, ttl time.Duration) (there bool) {
 	leases := s.fill(i, "key")
 	there, _ = s.timesOut(i, leases[0], n, step)
 	s.runsOutUnwatched(other, ttl, fmt.Sprintf("a release timed out %s %d", n.what, step+1))
 	_ = s.releaseAll(leases[1:])
-	s.recovers(i) // its connection was broken
+	s.recovers(i) // its connection has been broken
 	return there
 }
 
-// runsOutUnwatched expects an abandoned lock to be free after its TTL.
+// runsOutUnwatched ends the check if an abandoned lock is not free soon after its TTL.
 func (s *stage) runsOutUnwatched(other *instance, ttl time.Duration, seen string) {
-	// A longer wait proves nothing: a machine that stands still ends a watchdog's lease too.
+	// A longer wait would prove nothing, because during a standstill of the machine even a lease with a running watchdog
+	// runs out.
 	limit := min(s.patience, 5*ttl)
 	for end := time.Now().Add(limit); s.held(other, "key"); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
@@ -468,8 +473,8 @@ func (s *stage) runsOutUnwatched(other *instance, ttl time.Duration, seen string
 	}
 }
 
-// abandonedAcquire cancels an acquire at each of its steps, while its command or the answer is in transit; the
-// command or answer then arrives. The lock must be free after its TTL.
+// abandonedAcquire cancels an acquire at each of its steps, while a command or the reply to it is in transit, and then
+// delivers the command or reply. The lock must be free when its TTL has passed, although it has a watchdog.
 func abandonedAcquire(s *stage) {
 	s.expiring = true
 	other := s.open(longTTL)
@@ -485,11 +490,11 @@ func abandonedAcquire(s *stage) {
 	})
 }
 
-// abandonAcquire cancels an acquire at one step and reports whether the acquire has this step.
+// abandonAcquire cancels an acquire at one step. It reports whether the acquire has this step.
 func (s *stage) abandonAcquire(i, other *instance, n interruption, step int, ttl time.Duration) (there bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), moment)
 	defer cancel()
-	if s.info.Driver { // a driver gets a timeout at the start of the call, and a cancellation when it happens
+	if s.info.Driver { // a driver receives a timeout with the call, but a cancellation only when it happens
 		ctx, cancel = context.WithCancel(context.Background())
 		defer cancel()
 		defer time.AfterFunc(moment, cancel).Stop()
@@ -511,12 +516,12 @@ func (s *stage) abandonAcquire(i, other *instance, n interruption, step int, ttl
 	return there
 }
 
-// renewalAndRelease releases a lease while a renewal is in transit to the server or its answer is in transit back.
+// renewalAndRelease releases a lease while a renewal or the reply to it is in transit.
 func renewalAndRelease(s *stage) {
-	const ttl = 4 * shortTTL // a renewal may come when a fifth of it is left
+	const ttl = 4 * shortTTL // a watchdog may renew only when a fifth of the TTL is left
 	i, other := s.open(ttl), s.open(longTTL)
 	renewed := s.acquire(i, "key")
-	for range 3 { // loads the renewal script: EVALSHA, EVAL, EVALSHA
+	for range 3 { // the first renewal also loads the script: EVALSHA, EVAL, EVALSHA
 		blockade := i.wire.Hold(netfault.Write, 0)
 		blockade.Catches(2 * time.Second)
 		blockade.Open()
@@ -539,11 +544,10 @@ func renewalAndRelease(s *stage) {
 	}
 }
 
-// releaseDuringRenewal releases a lease while a renewal or its answer is delayed, and returns the fault; "" means
-// none.
+// releaseDuringRenewal releases a lease while a renewal or the reply to it is delayed. It returns the fault, or "".
 func (s *stage) releaseDuringRenewal(i, other *instance, n interruption) (fault string) {
 	lease := s.acquire(i, "key")
-	time.Sleep(5 * time.Millisecond) // the commands of the acquire are over
+	time.Sleep(5 * time.Millisecond) // so that no command of the acquire is delayed
 	blockade := i.wire.Hold(n.kind, 0)
 	caught := blockade.Catches(2 * time.Second)
 	w := s.background(i, "key", lease.Release)
@@ -561,7 +565,7 @@ func (s *stage) releaseDuringRenewal(i, other *instance, n interruption) (fault 
 		return fmt.Sprintf("a release while a renewal was %s returned %q", n.what, w.err)
 	}
 	if watched, ok := strategies.As[strategies.Watched](lease); ok {
-		for look := 0; look < 20 && fault == ""; look++ { // counts looks, not time: a stall stops the watchdog too
+		for look := 0; look < 20 && fault == ""; look++ { // counts polls: a stall stops the watchdog too
 			select {
 			case <-watched.Lost():
 				fault = fmt.Sprintf("a lease that was released while a renewal was %s was reported as lost", n.what)

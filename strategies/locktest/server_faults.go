@@ -13,14 +13,15 @@ import (
 	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
-// book records the holders of a lock while servers fail. It reports too many holders and tokens that do not increase.
+// book records the holders of a lock while servers fail. It reports a failure if there are more holders than permits or
+// if tokens do not increase.
 type book struct {
 	*stage
 
 	mu      sync.Mutex
 	holders map[strategies.Lease]time.Time // the end of each lease's validity
-	token   int64                          // the largest so far
-	served  int
+	token   int64                          // the largest token so far
+	served  int                            // the number of leases granted so far
 }
 
 // book returns an empty book for the check.
@@ -28,7 +29,7 @@ func (s *stage) book() *book {
 	return &book{stage: s, holders: map[strategies.Lease]time.Time{}}
 }
 
-// enter records a granted lease that lasts for ttl.
+// enter records a lease that was requested at asked and granted for ttl.
 func (b *book) enter(lease strategies.Lease, asked time.Time, ttl time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -64,14 +65,14 @@ func (b *book) leave(lease strategies.Lease) {
 	delete(b.holders, lease)
 }
 
-// count returns the number of leases that were granted so far.
+// count returns the number of leases granted so far.
 func (b *book) count() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.served
 }
 
-// fill takes all permits and records them.
+// fill acquires all permits and records their leases.
 func (b *book) fill(i *instance, ttl time.Duration) []strategies.Lease {
 	asked := time.Now()
 	leases := b.stage.fill(i, "key")
@@ -81,7 +82,7 @@ func (b *book) fill(i *instance, ttl time.Duration) []strategies.Lease {
 	return leases
 }
 
-// free releases each lease, and retries after errors.
+// free releases the leases and retries after errors.
 func (b *book) free(leases ...strategies.Lease) {
 	for _, lease := range leases {
 		b.leave(lease)
@@ -89,8 +90,7 @@ func (b *book) free(leases ...strategies.Lease) {
 	}
 }
 
-// client acquires the lock in the background, with retries after errors, holds it for a while
-// and releases it.
+// client acquires the lock in the background, with retries after errors, holds it for the given time and releases it.
 func (b *book) client(i *instance, hold, ttl time.Duration) *waiter {
 	return b.background(i, "key", func(ctx context.Context) error {
 		for {
@@ -110,7 +110,7 @@ func (b *book) client(i *instance, hold, ttl time.Duration) *waiter {
 	})
 }
 
-// queue starts n clients in turn in all instances, and returns when all of them wait.
+// queue starts n clients, spread evenly over the instances, and returns when all of them wait.
 func (b *book) queue(on []*instance, n int, hold, ttl time.Duration) []*waiter {
 	var waiting []*waiter
 	for c := range n {
@@ -122,7 +122,7 @@ func (b *book) queue(on []*instance, n int, hold, ttl time.Duration) []*waiter {
 	return waiting
 }
 
-// all waits until each client has had the lock.
+// all waits until each client has held the lock. It ends the check if some have not within the patience.
 func (b *book) all(waiting []*waiter, after string) {
 	stranded, end := 0, time.Now().Add(b.patience)
 	for _, w := range waiting {
@@ -137,8 +137,8 @@ func (b *book) all(waiting []*waiter, after string) {
 }
 
 // failover swaps the servers and their replicas, which have all data, while a lock is passed on: once before its
-// release, once during it. Unless the fixture closes their connections, all waiters are then still connected to a
-// replica.
+// release and once during it. Unless the fixture closes the connections, all waiters are then still connected to the
+// old primaries, which have become replicas.
 func failover(s *stage) {
 	if s.fixture.Failover == nil {
 		s.notTried("the fixture's servers cannot fail over")
@@ -152,7 +152,7 @@ func failover(s *stage) {
 		swapped = !swapped
 	}
 	defer func() {
-		if swapped { // restore the first roles
+		if swapped { // restore the original roles
 			swap()
 		}
 	}()
@@ -173,12 +173,12 @@ func failover(s *stage) {
 		}
 		b.all(waiting, "a failover")
 	}
-	s.moveTo(s.nodes, s.nodes) // the former replicas have connections that s.outside does not know
+	s.moveTo(s.nodes, s.nodes) // the former replicas have connections that s.outside has not recorded
 	s.recovers(all...)
 }
 
-// movingSlot moves the slot of a lock that has a holder and waiters, as a growing cluster
-// does, and releases the lock during the move.
+// movingSlot moves the slot of a lock that has a holder and waiters, as happens when a cluster grows, and releases the
+// lock during the move.
 func movingSlot(s *stage) {
 	cluster := s.cluster()
 	b, all := s.book(), s.several(3, longTTL)
@@ -191,17 +191,17 @@ func movingSlot(s *stage) {
 	s.disturb("finish a slot's move", finish)
 	w.returned("a release during a slot's move")
 	b.all(waiting, "a slot's move")
-	s.moveTo(s.nodes, cluster.Primaries) // the primaries' connections to each other do not count
+	s.moveTo(s.nodes, cluster.Primaries) // the primaries' connections to each other are no leftovers
 	s.recovers(all...)
 }
 
-// dyingNode kills the node that has the lock, and expects the next grant within the lock's TTL plus the usual
-// patience. The lock only has to notice that its client's connections break, because the replica has all data.
+// dyingNode kills the cluster node that has the lock. All waiters must get the lock within its TTL plus the usual
+// patience. No data is lost, because the replica has all of it, but the connections of the lock's clients break.
 func dyingNode(s *stage) {
 	const ttl = 10 * time.Second
 	cluster := s.cluster()
 	if cluster.Die == nil {
-		s.notTried("no node of the fixture's cluster may die")
+		s.notTried("the fixture cannot kill a node of its cluster")
 	}
 	s.patience += ttl
 	b, all := s.book(), s.several(3, ttl)
@@ -225,7 +225,7 @@ func dyingNode(s *stage) {
 	s.recovers(all...)
 }
 
-// cluster runs the check on a cluster. Keys with a TTL may be left there.
+// cluster starts a cluster and runs the rest of the check on it. Keys with a TTL may be left there.
 func (s *stage) cluster() Cluster {
 	if s.fixture.Cluster == nil {
 		s.notTried("the fixture has no cluster")
@@ -237,7 +237,7 @@ func (s *stage) cluster() Cluster {
 	return cluster
 }
 
-// moveTo runs the rest of the check on other servers.
+// moveTo makes the rest of the check use other servers: new instances use nodes, and the suite inspects look.
 func (s *stage) moveTo(nodes, look []goredis.Node) {
 	s.nodes = nodes
 	for _, o := range s.outside {
@@ -249,14 +249,14 @@ func (s *stage) moveTo(nodes, look []goredis.Node) {
 	}
 }
 
-// refusal is a setting under which a server refuses writes.
+// refusal is a server setting that makes the server refuse writes.
 type refusal struct {
 	setting, value string
-	every          bool // refuses every write, not only those that need memory
+	every          bool // the server refuses every write, not only those that need memory
 }
 
 // refusedWrites makes the servers refuse writes while a lock is passed on: first as if replicas were missing, then as
-// if memory were full.
+// if the memory were full.
 func refusedWrites(s *stage) {
 	s.expiring = true
 	b, all := s.book(), s.several(3, s.lasting())
@@ -267,8 +267,8 @@ func refusedWrites(s *stage) {
 	s.recovers(all...)
 }
 
-// refuse makes the servers refuse writes by one setting while the lock has a holder and waiters, and then ends the
-// refusal.
+// refuse makes the servers refuse writes while the holder releases the lock, and then accept them again. All waiters
+// must get the lock then.
 func (s *stage) refuse(b *book, all []*instance, r refusal) {
 	leases := b.fill(all[0], s.lasting())
 	waiting := b.queue(all[1:], 4, time.Millisecond, s.lasting())
@@ -290,7 +290,7 @@ func (s *stage) refuse(b *book, all []*instance, r refusal) {
 	b.all(waiting, "the servers accepted writes again")
 }
 
-// set changes a setting of the servers until undo is called.
+// set changes a setting on all servers. undo restores the former values.
 func (s *stage) set(setting, value string) (undo func()) {
 	type usual struct {
 		redis.UniversalClient
@@ -317,11 +317,11 @@ func (s *stage) set(setting, value string) (undo func()) {
 	return undo
 }
 
-// clockStep is the change of the servers' clocks. It is longer than any lease.
+// clockStep is how far the checks change the servers' clocks. It is longer than any lease.
 const clockStep = time.Hour
 
-// clockSetForward sets the servers' clocks forward while a client holds the lock. A lock whose leases end by the
-// clock of Redis declares in its Limits that it fails this check.
+// clockSetForward sets the servers' clocks forward while a client holds the lock. A lock whose leases end by Redis's
+// clock must declare in its Limits that it fails this check.
 func clockSetForward(s *stage) {
 	set := s.settable()
 	defer set(0)
@@ -344,8 +344,7 @@ func clockSetForward(s *stage) {
 	}
 }
 
-// clockSetBack sets the servers' clocks back while a lock has a holder and waiters, and then
-// passes the lock on.
+// clockSetBack sets the servers' clocks back while a lock has a holder and waiters, and then releases the lock.
 func clockSetBack(s *stage) {
 	set := s.settable()
 	defer set(0)
@@ -359,7 +358,8 @@ func clockSetBack(s *stage) {
 	}
 }
 
-// settable runs the check on servers whose clock can be set, and returns a function that sets it.
+// settable runs the rest of the check on servers whose clocks can be set. set sets them ahead of the machine's clock,
+// or back if ahead is negative.
 func (s *stage) settable() (set func(ahead time.Duration)) {
 	if s.fixture.Clock == nil {
 		s.notTried("the fixture has no servers whose clock can be set")

@@ -14,13 +14,13 @@ import (
 // silentTTL is the TTL of leases whose waiters receive no message about the release.
 const silentTTL = 2 * time.Second
 
-// markTTL is the TTL of the suite's own keys, which a failover may keep from being deleted.
+// markTTL is the TTL of the suite's own keys, in case a failover prevents their deletion.
 const markTTL = time.Minute
 
-// silentSubscription silences the connections on which an instance waits for messages, once while a waiter waits and
-// once before it comes, and releases the lock. In one round it cancels the waiter.
+// silentSubscription silences the connections on which an instance waits for messages, once during a wait and once
+// before it, and then releases the lock. At the end it cancels a waiter whose connections are silent.
 func silentSubscription(s *stage) {
-	s.expiring = true // a blocked connection that is gone may have taken a signal with it
+	s.expiring = true // a wake-up that Redis sends to a silent connection is lost; its keys may stay until their TTL
 	both := s.several(2, silentTTL)
 	var silent netfault.Packets
 	for _, during := range []bool{true, false} {
@@ -42,12 +42,12 @@ func silentSubscription(s *stage) {
 	s.must("close the silent connections", silent.Deliver())
 }
 
-// mostTries is how often the check repeats a set-up that fails because the machine is busy.
+// mostTries is how often the check tries a step that fails if the machine is busy.
 const mostTries = 5
 
-// silenced lets a waiter of the second instance wait on connections that fall silent, during its wait or before, and
-// lets the first instance release the lock. It returns false if the lease had run out before, so that the waiter
-// missed no message.
+// silenced lets a waiter of the second instance wait on connections that fall silent during its wait or before it, and
+// then releases the lock in the first instance. It returns false if the lease ran out before the release, because the
+// waiter then missed no message.
 func (s *stage) silenced(both []*instance, during bool, silent *netfault.Packets) bool {
 	s.passOnce(both)
 	when := "before"
@@ -60,7 +60,8 @@ func (s *stage) silenced(both []*instance, during bool, silent *netfault.Packets
 	if during {
 		when = "while"
 		w.parkedBefore(began.Add(silentTTL))
-		// A client that has waited for messages before subscribes again; on a busy machine this may happen later.
+		// A client that waited earlier subscribes again for this wait; on a busy machine it may do so only after
+		// parkedBefore.
 		for end := time.Now().Add(s.patience); !w.isOver() && time.Now().Before(end); time.Sleep(time.Millisecond) {
 			now := both[1].wire.Silence()
 			*silent = append(*silent, now...)
@@ -73,7 +74,7 @@ func (s *stage) silenced(both []*instance, during bool, silent *netfault.Packets
 	}
 	early := w.isOver()
 	for _, lease := range leases {
-		early = s.again(lease) != nil || early // on a slow machine it may have run out
+		early = s.again(lease) != nil || early // on a slow machine the lease may have run out
 	}
 	if limit := silentTTL + s.patience/2; !w.within(limit) {
 		s.fatalf("the connections of a waiter fell silent %s it waited; %v after the release the waiter has not got the "+
@@ -83,8 +84,8 @@ func (s *stage) silenced(both []*instance, during bool, silent *netfault.Packets
 	return !early
 }
 
-// passOnce passes the lock to a waiter of the second instance, which opens its connections. If these are silent from
-// an earlier try, this takes up to one TTL, after which the leases may have run out.
+// passOnce passes the lock to a waiter of the second instance, which opens its connections. If an earlier try has
+// silenced them, this takes up to one TTL, and the leases may have run out by then.
 func (s *stage) passOnce(both []*instance) {
 	began := time.Now()
 	leases := s.fill(both[0], "key")
@@ -100,9 +101,9 @@ func (s *stage) passOnce(both []*instance) {
 	}
 }
 
-// sentinel makes Sentinel fail over while a lock has a holder and waiters, and releases the lock when the instances'
-// clients have moved to the new primary. The old primary continues as a master; a client that stays connected to it
-// would get the lock there, or wait for its TTL.
+// sentinel makes Sentinel fail over while a lock has a holder and waiters. It releases the lock when the instances'
+// clients have moved to the new primary. The old primary continues as a master, so a client that stays connected to it
+// gets the lock there or waits until the TTL ends.
 func sentinel(s *stage) {
 	if s.info.Nodes > 1 {
 		s.notApplicable("it is a quorum of several nodes, none of which fails over")
@@ -126,12 +127,12 @@ func sentinel(s *stage) {
 	leases := b.fill(universal, longTTL)
 	waiting := b.queue(all[:2], 2, 0, longTTL)
 	if !s.replicated(s.outside[0], s.outside[1]) {
-		s.notJudged("the replica has not received all data of the primary")
+		s.notJudged("the replica has not received all data of the primary in time")
 	}
 	s.disturb("make Sentinel fail over", on.Failover)
 	for _, i := range all[:2] {
 		if !s.eventually(func() bool { return s.isAt(i, s.outside[1]) }) {
-			s.notJudged("a client does not move to the new primary")
+			s.notJudged("an instance's client has not moved to the new primary in time")
 		}
 	}
 	released := time.Now()
@@ -146,17 +147,17 @@ func sentinel(s *stage) {
 		}
 		s.passOn(leases, all[turn+1], "later", func() {})
 	}
-	s.forget("key") // the old primary has kept it
+	s.forget("key") // the old primary still has the key
 }
 
-// keys returns the keys on a server that belong to a lock of the check.
+// keys returns the keys on a server that belong to the check's lock on key.
 func (s *stage) keys(o *outside, key string) []string {
 	keys, err := o.Keys(context.Background(), "*"+s.named(key)+"*").Result()
 	s.must("look for keys", err)
 	return keys
 }
 
-// isAt reports whether an instance's client writes to the server.
+// isAt reports whether an instance's client is connected to the server: what it writes can be read there.
 func (s *stage) isAt(i *instance, o *outside) bool {
 	ctx := context.Background()
 	key := s.prefix + "at"
@@ -167,12 +168,12 @@ func (s *stage) isAt(i *instance, o *outside) bool {
 	return o.Get(ctx, key).Val() == mark
 }
 
-// replicated waits until a replica has the data that its primary has now, and reports whether this happened in time.
-// Keys that change or expire in between do not matter: replication keeps the order of the commands.
+// replicated waits until a replica has the data that its primary has now, and reports whether it has them within the
+// patience. It writes a key on the primary and waits for that key, because replication keeps the order of commands.
 func (s *stage) replicated(primary, replica *outside) bool {
 	ctx := context.Background()
 	key, mark := s.prefix+"mark", fmt.Sprint(time.Now().UnixNano())
-	s.must("mark what the primary has", primary.Set(ctx, key, mark, markTTL).Err())
+	s.must("write a mark on the primary", primary.Set(ctx, key, mark, markTTL).Err())
 	defer primary.Del(ctx, key)
 	return s.eventually(func() bool { return replica.Get(ctx, key).Val() == mark })
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// flushedScripts empties the script cache between any two steps.
+// flushedScripts empties the servers' script cache before each acquire, wait and release.
 func flushedScripts(s *stage) {
 	both := s.several(2, longTTL)
 	flush := func() {
@@ -25,8 +25,8 @@ func flushedScripts(s *stage) {
 	}
 }
 
-// lostReply ends an acquire while the server withholds its reply. Redis then grants a lock that no client knows of,
-// and this lock must not stay taken.
+// lostReply lets an acquire time out while the servers are paused. They then grant a lock of which no client knows, and
+// this lock must not stay taken.
 func lostReply(s *stage) {
 	if s.fixture.Pause == nil || s.fixture.Resume == nil {
 		s.notTried("the fixture cannot pause and resume its servers")
@@ -37,7 +37,7 @@ func lostReply(s *stage) {
 	both := s.several(2, longTTL)
 	s.release(s.acquire(both[0], "key")) // this opens its connection
 	limit := 50 * time.Millisecond
-	if s.ownConnections(both[0]) { // the suite cannot observe its commands
+	if s.ownConnections(both[0]) { // the suite cannot see when its command is sent
 		limit *= 8
 	}
 	for attempt := 1; ; attempt, limit = attempt+1, 2*limit {
@@ -63,7 +63,7 @@ func lostReply(s *stage) {
 	s.release(s.fill(both[1], "key")...)
 }
 
-// unanswered lets an acquire time out while the servers are paused. It reports whether the lock was granted
+// unanswered lets an acquire time out while the servers are paused. It reports whether the acquire returned a lease
 // nevertheless.
 func (s *stage) unanswered(i *instance, limit time.Duration) bool {
 	s.disturb("pause the servers", s.fixture.Pause)
@@ -80,7 +80,7 @@ func (s *stage) unanswered(i *instance, limit time.Duration) bool {
 	resumed.Wait()
 	s.must("resume the servers", resume)
 	switch {
-	case err == nil: // the client ignored the deadline and got the reply
+	case err == nil: // the client ignored its deadline and received the reply
 		s.release(lease)
 	case !errors.Is(err, context.DeadlineExceeded):
 		s.broken(ending, "an acquire that timed out returned %q", err)
@@ -88,13 +88,13 @@ func (s *stage) unanswered(i *instance, limit time.Duration) bool {
 	return err == nil
 }
 
-// killable returns functions that kill a server and start it again, empty.
+// killable returns functions that kill a server and start it again without data.
 func (s *stage) killable() (kill, revive func(node int)) {
 	if s.fixture.Kill == nil || s.fixture.Revive == nil {
 		s.notTried("the fixture cannot kill and revive its servers")
 	}
 	dead := map[int]bool{}
-	s.Cleanup(func() { // the next check has the same servers
+	s.Cleanup(func() { // the next check uses the same servers
 		for node := range dead {
 			_ = s.fixture.Revive(node)
 		}
@@ -110,11 +110,12 @@ func (s *stage) killable() (kill, revive func(node int)) {
 	return kill, revive
 }
 
-// restartedServer kills the servers while a lock has a holder and waiters, and starts them again, empty. No waiter
-// may wait forever, and the same Lockers must continue to work.
+// restartedServer kills the servers while a lock has a holder and waiters, and starts them again without data. Each
+// waiter must get the lock or an error, and the same instances must continue to work.
 func restartedServer(s *stage) {
 	kill, revive := s.killable()
-	// The waiters are in other instances: those of the holder's instance may continue to wait, because the holder lives.
+	// The waiters are in other instances than the holder. A waiter of the holder's instance may rightly continue to wait,
+	// because that instance knows that the holder is alive.
 	all := s.several(3, longTTL)
 	lease := s.fill(all[2], "key")[0]
 	var waiting []*waiter
@@ -130,26 +131,26 @@ func restartedServer(s *stage) {
 	}
 	s.forgotten()
 	for _, w := range waiting {
-		if !w.within(s.patience) { // with an error, or with the lock: Redis has forgotten the holder
+		if !w.within(s.patience) { // an error ends the wait too
 			s.fatalf("a waiter is still waiting for a lock that the restarted server does not have")
 		}
 	}
-	_ = lease.Release(context.Background()) // not held, or a broken connection
+	_ = lease.Release(context.Background()) // may fail: the lock is gone, and its connection may be broken
 	for _, i := range all {
 		s.recovers(i)
 		s.release(s.fill(i, "key")...)
 	}
 }
 
-// forgotten clears the list of earlier connections, because the restarted servers have none of them.
+// forgotten clears the recorded ids of earlier connections, because restarted servers may use these ids again.
 func (s *stage) forgotten() {
 	for _, o := range s.outside {
 		clear(o.before)
 	}
 }
 
-// recovers waits until each instance can acquire again; earlier connections may return errors
-// first.
+// recovers waits until each instance can acquire again. It tolerates errors at first, because connections from before
+// the fault may be broken.
 func (s *stage) recovers(all ...*instance) {
 	for _, i := range all {
 		var last error
@@ -169,7 +170,8 @@ func (s *stage) recovers(all ...*instance) {
 	}
 }
 
-// deadNodes kills nodes of a quorum one after the other.
+// deadNodes kills a minority of a quorum's nodes, which must continue to work, then kills more, so that no client may
+// get the lock, and finally revives them.
 func deadNodes(s *stage) {
 	kill, revive := s.killable()
 	both := s.several(2, longTTL)
@@ -183,12 +185,12 @@ func deadNodes(s *stage) {
 		s.passOn(s.fill(both[turn%2], "key"), both[(turn+1)%2], "key", func() {})
 	}
 
-	last := nodes - minority - 1 // living nodes, less than a majority
+	last := nodes - minority - 1 // the number of nodes still alive, less than a majority
 	for node := minority; node < nodes-last; node++ {
 		kill(node)
 	}
 	w := s.waiterFor(both[0], "key", both[0].Acquire)
-	w.within(time.Second) // it may also give up
+	w.within(time.Second) // the acquire may also fail by itself
 	w.end()
 	if w.err == nil {
 		s.fatalf("the lock was granted although only %d of %d nodes were alive", last, nodes)

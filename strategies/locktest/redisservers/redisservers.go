@@ -1,5 +1,5 @@
-// Package redisservers starts Redis servers on which package locktest can try all its checks: restarts, lost replies,
-// dead nodes, failovers, clusters and changed clocks.
+// Package redisservers starts Redis servers on which package locktest can try all its checks, including those with
+// restarts, lost replies, dead nodes, failovers, clusters and changed clocks.
 //
 //	func TestConformance(t *testing.T) {
 //		locktest.Run(t, func(t *testing.T) locktest.Fixture {
@@ -9,8 +9,8 @@
 //		}, info)
 //	}
 //
-// It starts a redis-server, which must be on PATH, for each node, and stops it when the test ends. Servers whose
-// clock can be set also need a C compiler.
+// For each node it starts a redis-server, which must be on PATH, and stops it when the test ends. Servers whose clocks
+// can be set also need a C compiler (cc); without one the checks that change clocks are not tried.
 package redisservers
 
 import (
@@ -27,8 +27,9 @@ import (
 	"github.com/lockbench/lockbench/strategies/locktest"
 )
 
-// Fixture returns a fixture with the given number of servers, on which open opens a locker. A quorum should have
-// more nodes than it needs. The fixture's functions fail the test themselves.
+// Fixture starts the given number of servers and returns a fixture with them, on which open opens a Locker. For a
+// quorum it should start more than a majority of the nodes, because checks kill some. If one of the fixture's functions
+// fails, it fails the test instead of returning an error.
 func Fixture(t testing.TB, nodes int, open func(goredis.Config) (strategies.Locker, error)) locktest.Fixture {
 	t.Helper()
 	var all []*realredis.Server
