@@ -23,12 +23,12 @@ type redisLease struct {
 	planted     bool // the lease was never granted
 	released    bool
 	stop        context.CancelFunc // of the watchdog
-	lost        chan struct{}      // closed when the watchdog finds it lost
-	repeated    *pending.Release   // of Release
+	lost        chan struct{}      // closed when the watchdog finds the lease lost
+	repeated    *pending.Release   // the release that is repeated in the background
 
 	mu    sync.Mutex
 	until time.Time
-	over  bool // it has been released, or a release is under way
+	over  bool // a release has begun
 }
 
 func (lease *redisLease) FencingToken() int64 { return lease.fence }
@@ -90,7 +90,7 @@ func (lease *redisLease) Release(ctx context.Context) error {
 	return nil
 }
 
-// back releases a lease that is held once.
+// back returns a pending release of a lease that is held once.
 func (lease *redisLease) back() *pending.Release {
 	return &pending.Release{TTL: lease.ttl, Send: func(ctx context.Context) error {
 		given, err := lease.give(ctx)
@@ -109,7 +109,7 @@ func (lease *redisLease) repeat() {
 			return
 		}
 	}
-	if lease.again { // it may be held several times
+	if lease.again { // the owner may hold it several times, and a repeated release would count twice
 		return
 	}
 	if lease.repeated == nil {
@@ -172,7 +172,7 @@ func (lease *redisLease) watch() {
 			case l.defects["noRenewal"]:
 			case l.defects["renewsBlindly"]:
 				l.client.PExpire(ctx, lease.name, l.config.TTL)
-			case l.defects["renewsForEver"]: // without a check of the owner
+			case l.defects["renewsForEver"]: // writes the owner instead of checking it
 				l.client.HSet(ctx, lease.name, "owner", lease.token)
 				l.client.PExpire(ctx, lease.name, l.config.TTL)
 			default:
@@ -184,8 +184,8 @@ func (lease *redisLease) watch() {
 	})
 }
 
-// extendInTime is the watchdog's Extend. It ends with the lease, which is lost then, unless a fault prevents this. A
-// lease that was never granted but is watched because of a fault has no end.
+// extendInTime extends the lease for the watchdog. It returns ErrNotHeld if the lease ends first, unless a fault
+// prevents this. A lease that is watched although it was never granted, because of a fault, has no end.
 func (lease *redisLease) extendInTime(ctx context.Context) error {
 	l, until := lease.lock, lease.ValidUntil()
 	if l.defects["reportsLate"] || until.IsZero() {

@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	// KEYS: lock, fence   ARGV: owner, TTL in ms, "again" if the owner may hold already
+	// KEYS: lock, fence ARGV: owner, TTL in ms, "again" if the owner may already hold the lock
 	acquireText = `
 local owner = redis.call('HGET', KEYS[1], 'owner')
 if owner and (owner ~= ARGV[1] or ARGV[3] ~= 'again') then
@@ -44,7 +44,7 @@ if redis.call('HGET', KEYS[1], 'owner') ~= ARGV[1] then return 0 end
 return redis.call('PEXPIRE', KEYS[1], ARGV[2])`
 )
 
-// edits are faults of a script: a text of it, and the text that replaces it.
+// edits are faults of the scripts: a part of a script and the text that replaces it.
 var edits = map[string][2]string{
 	"noTTL":          {"redis.call('PEXPIRE', KEYS[1], ARGV[2])\nreturn {1", "return {1"},
 	"halfTTL":        {"ARGV[2])\nreturn {1", "ARGV[2] / 2)\nreturn {1"},
@@ -55,17 +55,19 @@ var edits = map[string][2]string{
 	},
 	"tokensGoBack":  {"redis.call('INCR', KEYS[2])", "redis.call('INCR', KEYS[2]) % 7"},
 	"tokensAreTime": {"redis.call('INCR', KEYS[2])", "redis.call('TIME')[1] * 1000000 + redis.call('TIME')[2]"},
-	"writesFirst":   {"local owner", "redis.call('INCRBY', KEYS[2], 0) local owner"}, // the check too is refused
+	"writesFirst": {"local owner", "redis.call('INCRBY', KEYS[2], 0) local " +
+		"owner"}, // a write before the check, so that even the check is refused
 	"addsUp": {
 		"return redis.call('PEXPIRE', KEYS[1], ARGV[2])",
 		"return redis.call('PEXPIRE', KEYS[1], ARGV[2] + redis.call('PTTL', KEYS[1]))",
 	},
 	"expiresLater": {"redis.call('PEXPIRE', KEYS[1], ARGV[2])\nreturn {1", "return {1"},
-	// no fault: the message names the lock
+	// a variant that is no fault: the message names the lock
 	"namesIt": {"ARGV[2], ''", "ARGV[2], KEYS[1]"},
 }
 
-// redisLock is a hash and a channel that announces its release; each waiter has its own subscription.
+// redisLock is a lock in a Redis hash. A release is announced on a channel, to which each waiter has its own
+// subscription.
 type redisLock struct {
 	defects
 	config                  goredis.Config
@@ -84,7 +86,7 @@ type redisLock struct {
 	mu        sync.Mutex
 	toClose   []io.Closer // closed by Close
 	forgotten []redis.UniversalClient
-	address   string // the first address of the server's name
+	address   string // the address to which the server's name resolved first
 	names     map[string]bool
 }
 
@@ -139,7 +141,7 @@ func (l *redisLock) lease(key string, ttl time.Duration) *redisLease {
 	return &redisLease{lock: l, name: l.name(key), token: token, ttl: ttl, began: time.Now()}
 }
 
-// termed returns a lease with the given TTL, or because of a fault with another.
+// termed returns a lease with the given TTL, which some faults replace by another TTL.
 func (l *redisLock) termed(key string, ttl time.Duration) (*redisLease, error) {
 	switch {
 	case l.defects["lockersTTL"] || l.defects["anyTTL"] && ttl < time.Millisecond:
@@ -220,8 +222,8 @@ func (l *redisLock) get(ctx context.Context, lease *redisLease) (strategies.Leas
 	return lease, nil
 }
 
-// wait parks, and tries again after each event of its subscription: a message, and its start, also on a new
-// connection.
+// wait waits for events of its subscription and tries the lock after each: a message, or a confirmation that the
+// subscription has started, even on a new connection.
 func (l *redisLock) wait(ctx context.Context, lease *redisLease, left time.Duration) error {
 	if l.defects["everyFifth"] && l.waits.Add(1)%5 == 0 {
 		lease.planted = true
@@ -270,8 +272,8 @@ func (l *redisLock) wait(ctx context.Context, lease *redisLease, left time.Durat
 	}
 }
 
-// sleeps is how long a waiter sleeps without a message if the holder may keep the lock for that time: at most a
-// second, because its subscription may be at a former primary; longer because of a fault.
+// sleeps returns how long a waiter sleeps without a message if the holder's lease lasts for left: at most a second,
+// because the subscription may be at a former primary. Some faults make it sleep longer.
 func (l *redisLock) sleeps(left time.Duration) time.Duration {
 	switch {
 	case l.defects["trustsMessages"]:
@@ -308,7 +310,7 @@ func (l *redisLock) leaves(sub *redis.PubSub, lease *redisLease) bool {
 		forgotten.Ping(context.Background())
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		l.forgotten = append(l.forgotten, forgotten) // otherwise the garbage collector closes it
+		l.forgotten = append(l.forgotten, forgotten) // otherwise the garbage collector would close its connections
 	case l.defects["keepsGoroutine"]:
 		go func() { time.Sleep(time.Minute) }()
 	}
@@ -372,7 +374,7 @@ func (l *redisLock) try(ctx context.Context, lease *redisLease) (got bool, left 
 	return true, 0, nil
 }
 
-// answered makes a call that ends with ctx, unless a fault prevents this.
+// answered makes a call that returns when ctx ends, unless a fault prevents this.
 func answered[T any](ctx context.Context, l *redisLock, call func() (T, error)) (T, error) {
 	if l.defects["waitsForAnswers"] || l.defects["tellsLoss"] {
 		return call()

@@ -12,7 +12,7 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// connect gives the Locker another client if it has one of the faults of clients.
+// connect replaces the Locker's client if the lock has a fault of its client.
 func (l *redisLock) connect() {
 	node := l.config.Nodes[0]
 	switch {
@@ -25,7 +25,7 @@ func (l *redisLock) connect() {
 	case l.defects["pinsSlots"]:
 		slots, err := node.Client.ClusterSlots(context.Background()).Result()
 		if err != nil {
-			return // no cluster
+			return // the server is not a cluster
 		}
 		options := node.Options.Cluster()
 		options.MaxRedirects = -1
@@ -54,7 +54,7 @@ func (l *redisLock) dial(ctx context.Context, network, address string, dial stor
 	return c, err
 }
 
-// remember leaves a key, a connection or a name for each lock, if a fault demands it.
+// remember leaves a key or a connection for each lock if the fault is one that does.
 func (l *redisLock) remember(ctx context.Context, name string) {
 	if !l.defects["records"] && !l.defects["dialsEach"] {
 		return
@@ -75,7 +75,7 @@ func (l *redisLock) remember(ctx context.Context, name string) {
 	}
 }
 
-// believed reports whether a waiter counts an event of its channel as a grant because of a fault.
+// believed reports whether a waiter takes an event of its channel for a grant because of a fault.
 func (l *redisLock) believed(ctx context.Context, event any, lease *redisLease) bool {
 	m, isMessage := event.(*redis.Message)
 	if isMessage && l.defects["deletesNamed"] && m.Payload != lease.name {
@@ -88,7 +88,7 @@ func (l *redisLock) believed(ctx context.Context, event any, lease *redisLease) 
 	return lease.planted
 }
 
-// forget deletes the keys that remember left, and its names.
+// forget deletes the keys that remember left and closes the connections.
 func (l *redisLock) forget() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -104,14 +104,14 @@ func (l *redisLock) forget() {
 	l.toClose = nil
 }
 
-// isYes reports whether an error counts as a grant because of a fault.
+// isYes reports whether the lock takes an error for a grant because of a fault.
 func (l *redisLock) isYes(err error) bool {
 	_, refused := errors.AsType[redis.Error](err)
 	_, broken := errors.AsType[*net.OpError](err)
 	return l.defects["refusalIsYes"] && refused || l.defects["silenceIsYes"] && broken
 }
 
-// insists returns the result of a release for the answer to it.
+// insists returns the result of a release after its reply, which some faults change.
 func (lease *redisLease) insists(ctx context.Context, given bool, err error) (bool, error) {
 	l := lease.lock
 	if err == nil {
@@ -128,7 +128,7 @@ func (lease *redisLease) insists(ctx context.Context, given bool, err error) (bo
 	return given, err
 }
 
-// lookAndDelete releases in two steps.
+// lookAndDelete checks the owner and deletes the lock in two steps, which is the fault looksFirst.
 func (lease *redisLease) lookAndDelete(ctx context.Context) (bool, error) {
 	client := lease.lock.client
 	owner, err := client.HGet(ctx, lease.name, "owner").Result()
@@ -142,7 +142,7 @@ func (lease *redisLease) lookAndDelete(ctx context.Context) (bool, error) {
 	return n == 1, err
 }
 
-// Lost is implemented only for a lease that is renewed.
+// Lost returns nil for a lease that is not renewed.
 func (lease *redisLease) Lost() <-chan struct{} { return lease.lost }
 
 // find records the result of a renewal and reports whether the lease is lost.

@@ -16,8 +16,8 @@ import (
 	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
-// localLock is one instance's side of a semaphore in the process. It serves waiters in the order of their arrival or,
-// as a lock that goes round, all waiters of one instance after the other.
+// localLock is one instance of a semaphore in the process. It serves waiters in the order of their arrival. With
+// goesRound it serves the present waiters of one instance and then those of the next.
 type localLock struct {
 	defects
 	permits int
@@ -37,7 +37,7 @@ type localQueue struct {
 	waiters       []*localWaiter
 	grants, fence int64
 	woken         *localLease
-	batch         int // remaining turns of the instance that had the last one
+	batch         int // remaining turns of the instance that was served last
 }
 
 type localWaiter struct {
@@ -227,7 +227,7 @@ func (lease *localLease) Release(context.Context) error {
 	return nil
 }
 
-// quorumLock asks all nodes concurrently until it has a majority.
+// quorumLock requests the lock from all nodes concurrently until a majority grants it.
 type quorumLock struct {
 	defects
 	config   goredis.Config
@@ -248,7 +248,7 @@ func (l *quorumLock) needed() int {
 	return n + 1
 }
 
-// each counts the nodes for which do is true.
+// each calls do for all nodes concurrently and returns for how many it returned true.
 func (l *quorumLock) each(do func(redis.UniversalClient) bool) int {
 	var count atomic.Int64
 	var all sync.WaitGroup
@@ -270,7 +270,7 @@ func (l *quorumLock) Acquire(ctx context.Context, key string) (strategies.Lease,
 	lease := &quorumLease{lock: l, name: l.config.Key(key)}
 	for {
 		l.config.Probe.Attempt()
-		// Each round has its own token, because a late command of one round could otherwise count in another.
+		// Each round has a new token. Otherwise a late command of one round could take effect in a later one.
 		lease.token, lease.freed, lease.released = fmt.Sprint(l.instance, l.last.Add(1)), 0, false
 		lease.until = time.Now().Add(l.config.TTL)
 		votes := l.each(func(client redis.UniversalClient) bool {
@@ -301,13 +301,13 @@ type quorumLease struct {
 	lock        *quorumLock
 	name, token string
 	until       time.Time
-	freed       int // nodes
+	freed       int // the number of nodes that have freed the lock
 	released    bool
 }
 
 func (lease *quorumLease) ValidUntil() time.Time { return lease.until }
 
-// Release may be repeated: nodes that it freed before count.
+// Release may be repeated. Nodes that an earlier call freed count as freed.
 func (lease *quorumLease) Release(ctx context.Context) error {
 	var failed atomic.Int64
 	lease.freed += lease.lock.each(func(client redis.UniversalClient) bool {

@@ -17,19 +17,20 @@ import (
 	"github.com/lockbench/lockbench/strategies/locktest/redisservers"
 )
 
-// subject is a locker that the suite must judge.
+// subject is a lock that the suite must judge, with the expected result.
 type subject struct {
 	name string
 	info strategies.Info
 	open func(goredis.Config) (strategies.Locker, error)
 
-	// check is the check that must find the lock's fault, with one of the texts in seen. No other promise may be found
-	// broken, except those in also, which the fault breaks too. All fields are empty for a correct lock.
+	// check is the check that must report promise as broken, with one of the texts in seen. The fault may also break the
+	// promises in also, but no others. All four fields are empty for a correct lock.
 	check, promise string
 	seen, also     []string
 }
 
-// defects are the faults of a lock, by name, and traits that are no fault. A lock without defects is correct.
+// defects are the names of the faults planted in a lock. Some names are variants that are no fault. A lock without
+// defects is correct.
 type defects map[string]bool
 
 func faultsOf(names string) defects {
@@ -58,10 +59,10 @@ func claims(all ...func(*strategies.Claims)) strategies.Claims {
 	return c
 }
 
-// byRedis are the checks that locks on Redis fail.
+// byRedis declares the check that every lock whose leases end by Redis's clock fails.
 var byRedis = []strategies.Limit{{Check: "clock set forward", Because: "Redis ends leases by its clock"}}
 
-// onRedis is a redisLock with faults.
+// onRedis returns a redisLock with the named faults.
 func onRedis(names string, claimed ...func(*strategies.Claims)) subject {
 	f := faultsOf(names)
 	info := strategies.Info{
@@ -79,12 +80,12 @@ func onRedis(names string, claimed ...func(*strategies.Claims)) subject {
 	}}
 }
 
-// polling is a redisLock whose waiters poll.
+// polling returns a redisLock whose waiters poll, with the named faults.
 func polling(names string, claimed ...func(*strategies.Claims)) subject {
 	return onRedis("polls "+names, claimed...)
 }
 
-// inProcess is a localLock with faults.
+// inProcess returns a localLock with one instance and the named faults.
 func inProcess(names string, permits int, claimed ...func(*strategies.Claims)) subject {
 	f := faultsOf(names)
 	info := strategies.Info{
@@ -95,7 +96,7 @@ func inProcess(names string, permits int, claimed ...func(*strategies.Claims)) s
 	}}
 }
 
-// inCohorts is a localLock of several instances, with faults, that goes round among them.
+// inCohorts returns a localLock with several instances, which get the lock in turn, and the named faults.
 func inCohorts(names string) subject {
 	s, keys := inProcess("", 1, bounded), &localKeys{keys: map[string]*localQueue{}}
 	s.info.MaxInstances = 0
@@ -105,7 +106,7 @@ func inCohorts(names string) subject {
 	return s
 }
 
-// ofNodes is a quorumLock with faults.
+// ofNodes returns a quorumLock with the named faults.
 func ofNodes(names string) subject {
 	f := faultsOf(names)
 	info := strategies.Info{
@@ -122,11 +123,11 @@ func ofNodes(names string) subject {
 
 func (s subject) called(name string) subject { s.name = name; return s }
 
-// but changes what its Info says.
+// but changes the subject's Info.
 func (s subject) but(change func(*strategies.Info)) subject { change(&s.info); return s }
 
-// fails sets the check that must find the fault and the texts of which its failure must contain one. The promise is
-// the check's own, unless breaking sets another.
+// fails sets the check that must detect the fault, and the texts of which the failure must contain one. The broken
+// promise is the check's own unless breaking sets another one.
 func (s subject) fails(name string, seen ...string) subject {
 	checks := locktest.Checks()
 	i := slices.IndexFunc(checks, func(c locktest.Check) bool { return c.Name == name })
@@ -139,13 +140,13 @@ func (s subject) breaking(promise string, also ...string) subject {
 	return s
 }
 
-// fixture returns the fixture for all tests of one subject, which run one after the other.
+// fixture returns the fixture for all checks of one subject, which run one after the other.
 func (s subject) fixture(t *testing.T) locktest.Fixture {
 	t.Helper()
 	f := redisservers.Fixture(t, s.info.Nodes, s.open)
 	f.Rounds, f.Drawings = 6, t.TempDir()
 	if s.check != "" {
-		f.Patience = 8 * time.Second // short, because most faults have to be waited for
+		f.Patience = 8 * time.Second // short, because most faults show only after the patience
 		if s.check != "failover" {
 			f.Failover = nil
 		}
@@ -153,8 +154,8 @@ func (s subject) fixture(t *testing.T) locktest.Fixture {
 	return f
 }
 
-// judge runs the check for the fault once, as users do, or all checks on a correct lock, and compares their results
-// with the expected ones.
+// judge runs the check that must detect the fault once, as users do. On a correct lock it runs all checks. It compares
+// the results with the expected ones.
 func (s subject) judge(t *testing.T) {
 	fixture, checks := s.fixture(t), locktest.Checks()
 	if s.check != "" {
@@ -171,7 +172,7 @@ func (s subject) judge(t *testing.T) {
 	}
 }
 
-// found reports whether a check has named the fault.
+// found reports whether the result names the expected promise with one of the expected texts.
 func (s subject) found(v locktest.Result) bool {
 	return slices.ContainsFunc(v.Failures, func(f locktest.Failure) bool {
 		return f.Check == s.check && f.Promise == s.promise &&
@@ -179,7 +180,7 @@ func (s subject) found(v locktest.Result) bool {
 	})
 }
 
-// wrong returns the errors in the suite's results.
+// wrong returns an error for each unexpected result.
 func (s subject) wrong(results []locktest.Result) (wrong []string) {
 	for _, v := range results {
 		if v.Verdict == locktest.NotTried || v.Verdict == locktest.NotJudged {
@@ -204,15 +205,15 @@ func TestSuite(t *testing.T) {
 	subjects := append(correct(), broken()...)
 	slices.SortStableFunc(subjects, func(a, b subject) int { return cmp.Compare(b.info.Nodes, a.info.Nodes) })
 	var all errgroup.Group
-	all.SetLimit(20) // they mostly wait
+	all.SetLimit(20) // they mostly wait, so they need little CPU time
 	for _, s := range subjects {
 		all.Go(func() error { t.Run(s.name, s.judge); return nil })
 	}
 	_ = all.Wait()
 }
 
-// correct are locks that must pass. In make test the correct quorum is redlock, which passes the suite in its own
-// package; make others also tests the quorum here.
+// correct returns locks that must pass all checks. It includes the correct quorum of this package only in make others,
+// because in make test redlock's own package already tests a correct quorum.
 func correct() []subject {
 	all := []subject{
 		onRedis("", fencing, reentrant, watchdog).called("a correct lock on Redis"),
@@ -228,7 +229,7 @@ func correct() []subject {
 	return all
 }
 
-// These promises are found broken by other checks than their own.
+// These promises are also tested by checks that are made for other promises.
 const (
 	exclusive = "never more holders than permits"
 	tidy      = "there are no leftovers"
@@ -236,7 +237,7 @@ const (
 	ungranted = "a lock that is granted after its client has given up is freed"
 )
 
-// broken are correct locks with one fault each.
+// broken returns locks with one planted fault each, and the check that must detect it.
 func broken() []subject {
 	const again, left = "before a client that had requested it earlier", "keys and channels are left"
 	const stands = "have not got the lock"
@@ -248,7 +249,7 @@ func broken() []subject {
 			fails("permits", "1 more leases than the 3 permits were granted").breaking(exclusive),
 		inProcess("morePermits", 1).called("one holder more").fails("exclusion", "found more holders than permits"),
 
-		// Who releases what.
+		// Releases by other clients than the holder.
 		polling("blind").called("a release that does not check the owner").
 			fails("stranger", "the release of an ended lease freed the next holder's lock"),
 		polling("sameToken").called("one owner token for all callers of an instance").
@@ -258,7 +259,7 @@ func broken() []subject {
 		polling("lateIsFine ownRecord").called("a late release returns no error").
 			fails("late release", "returned <nil>, want ErrNotHeld"),
 
-		// Time.
+		// TTLs, validity and watchdogs.
 		polling("noTTL").called("no TTL").fails("dead holder", "has died"),
 		polling("halfTTL").called("half the TTL").fails("validity", "before the end of a lease's validity"),
 		polling("validFromReply").called("validity counted from the reply").
@@ -286,7 +287,7 @@ func broken() []subject {
 		polling("outlivesClose", watchdog).called("a watchdog that outlives its process").
 			fails("watchdog", "keeps renewing its lease"),
 
-		// Waiting.
+		// Waits and wake-ups.
 		onRedis("noRecheck").called("no check of the lock after subscribing").
 			fails("release before the wait", "just before its command"),
 		onRedis("trustsMessages").called("waiters that rely on messages only").
@@ -312,7 +313,7 @@ func broken() []subject {
 			fails("overtaking", again),
 		inProcess("lastFirst", 1, bounded).called("the last waiter is served first").fails("overtaking", again),
 
-		// What is left.
+		// Leftovers.
 		onRedis("registers").called("a waiter that gave up stays registered").fails("given-up waits", left),
 		onRedis("registers").called("a waiter that gave up stays registered, and the lock's key may stay").
 			but(func(i *strategies.Info) { i.Persistent = []string{"{key}:fence", "{key}"} }).
@@ -341,9 +342,10 @@ func broken() []subject {
 			fails("closed", "an acquire after Close was granted"),
 		polling("hashTag").called("the key is the text inside its braces").
 			fails("strange keys", "also locks the key with an x added").
-			breaking("every string is a separate key", tidy), // a counter of no lock's name
+			breaking("every string is a separate "+
+				"key", tidy), // the fencing counter of a lock has the name of no lock that the check used
 
-		// Servers.
+		// Server and network faults.
 		polling("evalsha").called("a release relies on the script cache").fails("flushed scripts", "NOSCRIPT"),
 		ofNodes("half").called("half of the nodes is enough").fails("dead nodes", "only 2 of 5 nodes were alive"),
 

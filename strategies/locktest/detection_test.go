@@ -24,27 +24,27 @@ import (
 	"github.com/lockbench/lockbench/strategies/locktest"
 )
 
-// lookResult is the result of all looks at one lock. A look is one run of a check.
+// lookResult counts the looks at one lock. A look is one run of the check that must detect its fault.
 type lookResult struct {
 	looks, misses int
-	took          time.Duration // all looks
+	took          time.Duration // in total, by all looks
 	missed        []string      // the results of the last few misses
 }
 
-// detection counts how often one run of the suite finds a fault.
+// detection counts, for each broken lock, how often one run of the suite detects its fault.
 type detection struct {
 	mu  sync.Mutex
 	all map[string]lookResult // by the subject's name
 }
 
 const (
-	mostMisses   = 1 // of all looks at one broken locker
+	mostMisses   = 1 // largest allowed number of misses for one broken lock
 	looksAtATime = 8
 )
 
-// TestDetection judges every broken locker LOCKBENCH_LOOKS times, for at most an hour in total. Each look runs the
-// check for the locker's fault once, as a user does. The test writes the share of successful looks to
-// docs/evidence/DETECTION.md in the directory LOCKBENCH_DETECTION.
+// TestDetection judges every broken lock LOCKBENCH_LOOKS times (100 by default), for at most an hour in total. Each
+// look runs the check that must detect the lock's fault once, as a user does. The test writes the share of successful
+// looks to docs/evidence/DETECTION.md in the directory LOCKBENCH_DETECTION.
 func TestDetection(t *testing.T) {
 	dir := os.Getenv("LOCKBENCH_DETECTION")
 	if dir == "" {
@@ -72,7 +72,8 @@ func TestDetection(t *testing.T) {
 	}
 }
 
-// atATime judges the broken lockers in turn, so that all have had the same number of looks when the time is over.
+// atATime judges all broken locks once, then all again, and so on, so that they have had nearly the same number of
+// looks when the hour is over.
 func (d *detection) atATime(ctx context.Context, t *testing.T, often int) {
 	var all errgroup.Group
 	all.SetLimit(looksAtATime)
@@ -89,7 +90,7 @@ func (d *detection) atATime(ctx context.Context, t *testing.T, often int) {
 	_ = all.Wait()
 }
 
-// look judges a broken locker by the check for its fault.
+// look judges a broken lock once, by the check that must detect its fault.
 func (d *detection) look(ctx context.Context, t *testing.T, s subject) {
 	v := check(t, s.check).Judge(ctx, s.fixture(t), s.info)
 	if errors.Is(v.Err, context.DeadlineExceeded) && ctx.Err() != nil { // the test was cancelled
@@ -157,7 +158,7 @@ func verdicts(results []locktest.Result) map[string]locktest.Verdict {
 	return all
 }
 
-// A lock in the process needs only Open.
+// The fixture of a lock without servers needs only Open.
 func TestJudgeWithoutServers(t *testing.T) {
 	s := inProcess("", 1, fifo)
 	results := locktest.Judge(t.Context(), locktest.Fixture{Open: s.open, Rounds: 2}, s.info)
@@ -180,7 +181,7 @@ func TestJudgeWithoutServers(t *testing.T) {
 	}
 }
 
-// A check that the fixture does not allow does not pass, and the result gives the reason.
+// A check does not pass if the fixture lacks what it needs, and its result gives the reason.
 func TestWhatIsNotTried(t *testing.T) {
 	s := polling("")
 	node := redistest.Start(t).Node(t)
@@ -257,7 +258,7 @@ func TestWhatIsNotTried(t *testing.T) {
 	}
 }
 
-// unready is a lock that cannot be prepared.
+// unready is a lock whose Prepare fails.
 type unready struct {
 	strategies.Locker
 	error
@@ -294,8 +295,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// bareLock is a lock by an author who has read only the package's documentation: it and its leases have the required
-// methods and no others.
+// bareLock is a lock as a first-time author would write it: the lock and its leases have only the required methods.
 type bareLock struct{ strategies.Locker }
 
 type bareLease struct{ strategies.Lease }
@@ -308,7 +308,7 @@ func (l bareLock) Acquire(ctx context.Context, key string) (strategies.Lease, er
 	return bareLease{lease}, nil
 }
 
-// bare is a bareLock that is polled, with faults.
+// bare returns a bareLock whose waiters poll, with the named faults.
 func bare(names string) subject {
 	s := polling(names)
 	open := s.open
@@ -319,23 +319,23 @@ func bare(names string) subject {
 	return s
 }
 
-// on is the fixture from the example in the package's comment.
+// on returns the fixture that the example in the package's comment shows.
 func (s subject) on(addr string) locktest.Fixture {
 	return locktest.Fixture{Open: s.open, Rounds: 6, Nodes: func() []goredis.Node {
 		return []goredis.Node{{Options: &redis.UniversalOptions{Addrs: []string{addr}}}}
 	}}
 }
 
-// All checks run on a newcomer's lock, one after the other on one server, with go-redis's defaults and with clients
-// opened by the lock, by Nodes or by the test. They report the lock's faults and no others, and leave nothing on the
-// server. A lock that ignores the Prefix has the same keys in all checks.
+// All checks run on a first-time author's lock, one after the other on one server, with go-redis's default options and
+// with clients opened by the lock, by Nodes or by the test. They must report exactly the lock's faults and leave
+// nothing on the server. The cases include a lock that ignores the Prefix.
 func TestNewcomer(t *testing.T) {
 	t.Parallel()
 	noTokens := bare("ignoresPrefix").but(func(i *strategies.Info) { i.Claims.Fencing = true })
 	for name, test := range map[string]struct {
 		subject
 		client         func(*locktest.Fixture, func() redis.UniversalClient)
-		promises, also []string // those broken for sure, and those that the same faults may break
+		promises, also []string // promises that must be, and promises that may be reported as broken
 	}{
 		"two faults": {
 			bare("dialsItself blind noTTL"), nil,
@@ -371,7 +371,7 @@ func TestNewcomer(t *testing.T) {
 			server := redistest.Start(t)
 			fixture := test.on(server.Addr)
 			fixture.Drawings = t.TempDir()
-			if len(test.promises) > 0 { // a broken promise shows only after the patience
+			if len(test.promises) > 0 { // most broken promises show only after the patience
 				fixture.Patience = 3 * time.Second
 			}
 			if test.client != nil {
@@ -386,7 +386,8 @@ func TestNewcomer(t *testing.T) {
 				t.Log(result)
 				unrecovered := slices.Contains(test.promises, "a dead holder's lock frees by itself")
 				if result.Verdict == locktest.NotJudged ||
-					strings.Contains(result.Because, "other checks rely") && !unrecovered { // the faults are in no basic promise
+					strings.Contains(result.Because, "other checks "+
+						"rely") && !unrecovered { // no fault here breaks another basic promise
 					t.Error(result)
 				}
 				for _, failure := range result.Failures {
@@ -412,7 +413,7 @@ func TestNewcomer(t *testing.T) {
 	}
 }
 
-// check returns the suite's check of that name.
+// check returns the suite's check with the given name.
 func check(t *testing.T, name string) locktest.Check {
 	t.Helper()
 	checks := locktest.Checks()

@@ -10,7 +10,7 @@ import (
 	"github.com/lockbench/lockbench/strategies/locktest"
 )
 
-// A command judges a lock without package testing.
+// Judge runs the checks without package testing, as a command does.
 func ExampleJudge() {
 	fixture := locktest.Fixture{
 		Open: func(c goredis.Config) (strategies.Locker, error) {

@@ -17,7 +17,8 @@ import (
 	"github.com/lockbench/lockbench/strategies/locktest"
 )
 
-// firstVersion is a correct lock, some of whose calls are not written yet.
+// firstVersion wraps a correct lock and replaces some of its methods, like the first version of a lock whose methods
+// are not all written.
 type firstVersion struct {
 	strategies.Locker
 	acquire func(context.Context, strategies.Locker, string) (strategies.Lease, error)
@@ -54,7 +55,7 @@ func (f firstTrier) TryAcquire(ctx context.Context, key string) (strategies.Leas
 	return f.Acquire(ctx, key)
 }
 
-// firstLease is a lease of a type that is not comparable.
+// firstLease is a lease whose type is not comparable.
 type firstLease struct {
 	strategies.Lease
 	release func(context.Context, strategies.Lease) error
@@ -70,7 +71,8 @@ func (l firstLease) Release(ctx context.Context) error {
 
 var errUnwritten = errors.New("not yet written")
 
-// firstVersions are locks that a test runs the whole suite on, with the check that must end the run.
+// firstVersions are locks that break a basic promise, with the check after which the suite must not try any further
+// check.
 var firstVersions = []struct {
 	name, check, seen string
 	lock              firstVersion
@@ -116,12 +118,12 @@ var firstVersions = []struct {
 	{"its try-lock waits", "strange keys", "a try-lock has not returned", firstVersion{tries: true}},
 }
 
-// grantedLease is a lease of no lock.
+// grantedLease is a lease that no lock has granted.
 type grantedLease struct{}
 
 func (grantedLease) Release(context.Context) error { return nil }
 
-// open opens a first version on a correct lock.
+// open opens the first version on top of a correct lock.
 func (f firstVersion) open(c goredis.Config) (strategies.Locker, error) {
 	if f.unopened {
 		return nil, errUnwritten
@@ -134,8 +136,8 @@ func (f firstVersion) open(c goredis.Config) (strategies.Locker, error) {
 	return f, err
 }
 
-// TestFirstVersions checks that the suite does not try further checks on a lock that breaks a basic promise, so that it
-// does not wait for the same fault in each of them.
+// TestFirstVersions checks that the suite tries no further checks on a lock that breaks a basic promise. Otherwise each
+// further check would wait for its patience because of the same fault.
 func TestFirstVersions(t *testing.T) {
 	t.Parallel()
 	for _, test := range firstVersions {
@@ -170,7 +172,7 @@ func TestFirstVersions(t *testing.T) {
 	}
 }
 
-// TestLeasesNeedNotBeComparable runs a check that records leases on a lock whose leases are no keys of a map.
+// TestLeasesNeedNotBeComparable runs a check that uses leases as map keys on a lock whose leases are not comparable.
 func TestLeasesNeedNotBeComparable(t *testing.T) {
 	t.Parallel()
 	s := bare("")
@@ -181,10 +183,10 @@ func TestLeasesNeedNotBeComparable(t *testing.T) {
 	}
 }
 
-// firstVariable asks TestRunOfAFirstVersion for a run; its value names the run.
+// firstVariable is the environment variable that enables TestRunOfAFirstVersion; its value selects the lock.
 const firstVariable = "LOCKTEST_FIRST_VERSION"
 
-// TestRunOfAFirstVersion is a run of TestRunOnFirstVersions.
+// TestRunOfAFirstVersion is the test that TestRunOnFirstVersions runs in a process of its own. It is skipped otherwise.
 func TestRunOfAFirstVersion(t *testing.T) {
 	which := os.Getenv(firstVariable)
 	if which == "" {
@@ -203,8 +205,8 @@ func TestRunOfAFirstVersion(t *testing.T) {
 	}, s.info)
 }
 
-// TestRunOnFirstVersions checks what go test without -v shows of a lock that breaks a basic promise: one failure, with
-// a line as soon as it is found, and the number of the other checks.
+// TestRunOnFirstVersions checks the output of go test without -v for a lock that breaks a basic promise: one failure,
+// which is printed as soon as it is found, and the number of checks that were not tried.
 func TestRunOnFirstVersions(t *testing.T) {
 	t.Parallel()
 	for which, want := range map[string][]string{

@@ -17,14 +17,14 @@ import (
 	"github.com/lockbench/lockbench/strategies/locktest"
 )
 
-// events are the results of an operation, by their names in TestCheckHistory.
+// events maps the names in TestCheckHistory to the results of an operation.
 var events = map[string]locktest.Event{
 	"acquired": locktest.Acquired, "failed": locktest.Failed, "refused": locktest.Refused,
 	"released": locktest.Released, "lost": locktest.Lost, "unclear": locktest.Unclear,
 }
 
-// operation is the notation of TestCheckHistory: beginning and end in ms, the result and the number of the lease. The
-// default key is k.
+// operation matches one operation in the notation of TestCheckHistory: begin and end in ms, the result and the lease's
+// number, such as "0–1 acquired 1". The default key is k.
 var operation = regexp.MustCompile(`^(\d+)–(\d+) (acquired|failed|refused|released|lost|unclear)` +
 	`(?: (\d+))?(?: until (\d+))?(?: token (\d+))?(?: on (\w+))?$`)
 
@@ -35,7 +35,7 @@ func historyOf(t *testing.T, text string) (all []locktest.Operation) {
 		if part == nil {
 			t.Fatalf("%q is not an operation", one)
 		}
-		number := func(n int) int { is, _ := strconv.Atoi(part[n]); return is } // 0 if it is missing
+		number := func(n int) int { is, _ := strconv.Atoi(part[n]); return is } // 0 if the part is missing
 		ms := func(n int) time.Duration { return time.Duration(number(n)) * time.Millisecond }
 		all = append(all, locktest.Operation{
 			Client: number(4), Key: cmp.Or(part[7], "k"), Event: events[part[3]], Lease: number(4),
@@ -157,7 +157,7 @@ func TestCheckHistory(t *testing.T) {
 	}
 }
 
-// The record of concurrent clients is a history that CheckHistory accepts, and it contains all their operations.
+// CheckHistory accepts the recorded history of concurrent clients, and the history contains all their operations.
 func TestHistoryRecords(t *testing.T) {
 	const clients, turns = 4, 20
 	locker, err := baselines.OpenLocal(strategies.Config{}, baselines.Options{})

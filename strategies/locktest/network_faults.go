@@ -37,8 +37,8 @@ func eachStep(do func(step int) (there bool)) {
 	}
 }
 
-// heldUp starts a call, delays it in the network at the given step, calls the function meanwhile and then lets the call
-// continue. caught is false if the call has no such step; the function is not called then.
+// heldUp starts a call with begin, delays it in the network at the given step, and lets it continue after the last
+// function has returned. caught is false if the call has no such step; the last function is not called then.
 func (s *stage) heldUp(i *instance, kind netfault.Blocked, step int, begin func() *waiter, meanwhile func(),
 ) (w *waiter, caught bool) {
 	blockade := i.wire.Hold(kind, step)
