@@ -340,7 +340,7 @@ func permits(s *stage) {
 		}
 		time.Sleep(20 * time.Millisecond)
 		if n := granted(waiting); n > freed {
-			s.brokenNow(exclusive, "%d permits were released, and %d were granted", freed, n)
+			s.brokenNow(exclusive, "%d permits were released, and %d leases were granted", freed, n)
 		}
 		s.release(leases[freed:]...)
 		var last []*waiter

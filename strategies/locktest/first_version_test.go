@@ -86,7 +86,7 @@ var firstVersions = []struct {
 		firstVersion{release: func(context.Context, strategies.Lease) error { return errUnwritten }},
 	},
 	{
-		"its release does not return", "acquire and release", "it has not returned",
+		"its release does not return", "acquire and release", "the call has not returned",
 		firstVersion{release: func(context.Context, strategies.Lease) error { select {} }},
 	},
 	{

@@ -59,7 +59,7 @@ func (s *stage) canHang() {
 // make it pass.
 func (s *stage) owned() {
 	if s.info.BlackBox {
-		s.notApplicable("it is an adapter of a third-party library, and only the library could do this")
+		s.notApplicable("it is an adapter of a third-party library, and only a change of the library could make it pass")
 	}
 }
 
@@ -95,7 +95,7 @@ func hangingServer(s *stage) {
 		_ = s.again(lease)
 	}
 	for _, key := range []string{"acquired", "tried", "own", "taken"} {
-		s.comesBack(other, key, "servers have hung and continue")
+		s.comesBack(other, key, "the servers hung and continued")
 	}
 }
 
@@ -161,7 +161,7 @@ func lossInTime(s *stage) {
 		resume()
 		_ = within(s.patience, lease.Release)
 		s.recovers(i)
-		s.comesBack(other, "key", "servers have hung and continue")
+		s.comesBack(other, "key", "the servers hung and continued")
 	}
 }
 
@@ -202,5 +202,5 @@ func refusedRelease(s *stage) {
 	end()
 	_ = leases[0].Release(ended)
 	s.release(leases[1:]...)
-	s.comesBack(other, "key", "the context of a release had ended")
+	s.comesBack(other, "key", "a release was called with an ended context")
 }

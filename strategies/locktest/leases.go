@@ -44,7 +44,7 @@ func lateRelease(s *stage) {
 	}
 	// Either lease may run out first, because the watchdog may have renewed one of them later than the other.
 	if !s.eventually(func() bool { return !s.held(third, "key") && !s.held(third, "another") }) {
-		s.brokenNow(recovering, "a holder with a TTL of %v has died, and %v later its lock is not free", shortTTL,
+		s.brokenNow(recovering, "a holder with a TTL of %v has died, and its lock is not free after %v", shortTTL,
 			s.patience)
 	}
 	s.notHeld("the release of a lease that ran out", free)
@@ -85,7 +85,7 @@ func extend(s *stage) {
 		}
 		s.believable(i, lease, longTTL)
 		if timed, ok := strategies.As[strategies.Timed](lease); ok && time.Until(timed.ValidUntil()) < longTTL/2 {
-			s.fatalf("after an extension by %v the lease is valid for %v", longTTL, time.Until(timed.ValidUntil()))
+			s.fatalf("after an extension by %v the lease is valid for only %v", longTTL, time.Until(timed.ValidUntil()))
 		}
 		time.Sleep(ttl * 4 / 3)
 		leases = append(leases, s.take(other, "key", s.info.Capacity-1)...)
@@ -203,7 +203,7 @@ func (s *stage) firstGrant(i *instance, waiter *waiter, ttl time.Duration) time.
 	_, tries := strategies.As[strategies.Trier](i.Locker)
 	for end := time.Now().Add(s.patience); !waiter.within(ttl / 50); {
 		if time.Now().After(end) {
-			s.brokenNow(recovering, "a holder with a TTL of %v has died, and %v later its lock is not free", ttl,
+			s.brokenNow(recovering, "a holder with a TTL of %v has died, and its lock is not free after %v", ttl,
 				s.patience)
 		}
 		if !tries {

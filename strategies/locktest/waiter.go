@@ -106,7 +106,7 @@ func (w *waiter) within(limit time.Duration) bool {
 // returned waits until the background call returns, and ends the check if it does not.
 func (w *waiter) returned(what string) {
 	if !w.within(w.s.patience) {
-		w.s.fatalf("%s does not return within %v", what, w.s.patience)
+		w.s.fatalf("%s has not returned after %v", what, w.s.patience)
 	}
 }
 
@@ -135,7 +135,7 @@ func (w *waiter) parkedBefore(end time.Time) {
 	switch {
 	case !w.isOver():
 	case w.err != nil:
-		w.s.fatalf("a waiter got: %v", w.err)
+		w.s.fatalf("a waiter's acquire failed: %v", w.err)
 	case time.Now().Before(end):
 		w.s.brokenNow(exclusive, "a waiter was granted the lock while other clients held all its permits")
 	}
@@ -209,7 +209,7 @@ func (w *waiter) seen() bool {
 func (w *waiter) finish() {
 	w.overdue("a waiter is still waiting although the lock is free")
 	if w.err != nil {
-		w.s.fatalf("a waiter got: %v", w.err)
+		w.s.fatalf("a waiter's acquire failed: %v", w.err)
 	}
 }
 
@@ -230,7 +230,7 @@ func (w *waiter) overdue(seen string, args ...any) {
 		return
 	}
 	if w.s.held(w.on, w.key) {
-		w.s.broken(ungranted, "all clients have released the lock or given up, and it is not free")
+		w.s.broken(ungranted, "all clients have released the lock or given up, and the lock is not free")
 	} else {
 		w.s.broken(waking, seen, args...)
 	}

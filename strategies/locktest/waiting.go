@@ -109,7 +109,7 @@ func cancelledAnytime(s *stage) {
 		patient.finish()
 		s.release(leases[1:]...)
 		if !s.eventually(func() bool { return s.free(both[1], "key") }) {
-			s.brokenNow(ungranted, "all clients have released the lock or given up, and it is not free")
+			s.brokenNow(ungranted, "all clients have released the lock or given up, and the lock is not free")
 		}
 	}
 }
@@ -342,7 +342,7 @@ func fencing(s *stage) {
 	grows := func(lease strategies.Lease) {
 		fenced, ok := strategies.As[strategies.Fenced](lease)
 		if !ok {
-			s.fatalf("its leases have no FencingToken")
+			s.fatalf("its Info claims fencing, but its leases have no FencingToken")
 		}
 		switch token := fenced.FencingToken(); {
 		case token == last:
@@ -483,7 +483,7 @@ func (r *rush) turn(ctx context.Context, client int, on *instance) bool {
 	lease, err := on.Acquire(ctx, "key")
 	if err != nil {
 		if ctx.Err() == nil {
-			r.broken(granting, "an acquire in a rush returned %q", err)
+			r.broken(granting, "an acquire by one of many competing clients returned %q", err)
 		}
 		return false
 	}
