@@ -122,13 +122,13 @@ func Checks() []Check {
 			"A free lock can be acquired and released, and a second release of the same lease returns ErrNotHeld.",
 		},
 		{
-			"closed", excludes, closed, "Close refuses new callers and harms no holder",
+			"closed", excludes, closed, "a closed instance grants nothing and harms no holder",
 			"After Close no caller acquires a lock, and a holder can still release its lock.",
 		},
 		{
 			"strange keys", excludes, strangeKeys, "every string is a separate key",
-			"Every string is a separate key: with braces, spaces, zero bytes, letters of all scripts, a kilobyte long, " +
-				"or empty.",
+			"Strings with braces, spaces, zero bytes or non-ASCII characters, strings of a kilobyte and the empty string are " +
+			"separate keys.",
 		},
 		{
 			"exclusion", excludes, exclusion, exclusive,
@@ -195,8 +195,8 @@ func Checks() []Check {
 		},
 		{
 			"validity", recovers, validity, valid,
-			"A lease is valid for at most its TTL after the request, no other client gets the lock in that time, and a lease " +
-				"that is granted after a long wait is still valid.",
+			"A lease reports a validity of at most its TTL after the request, no other client gets the lock within it, and a " +
+			"lease that is granted after a long wait is still valid.",
 		},
 		{
 			"TTL of a call", recovers, callTTL, "the TTL of a call applies to its lease",

@@ -287,8 +287,8 @@ func killedConnections(s *stage) {
 	}
 }
 
-// cut kills the connections on which a client waits for a release: those that subscribe, block or use client tracking.
-// It returns the number of killed connections.
+// cut kills the connections on which clients wait for a release: those that subscribe, block or use client tracking. It
+// returns how many it killed.
 func (s *stage) cut() int {
 	killed := 0
 	for _, o := range s.outside {
