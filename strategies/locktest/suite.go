@@ -128,7 +128,7 @@ func Checks() []Check {
 		{
 			"strange keys", excludes, strangeKeys, "every string is a separate key",
 			"Strings with braces, spaces, zero bytes or non-ASCII characters, strings of a kilobyte and the empty string are " +
-			"separate keys.",
+				"separate keys.",
 		},
 		{
 			"exclusion", excludes, exclusion, exclusive,
@@ -196,7 +196,7 @@ func Checks() []Check {
 		{
 			"validity", recovers, validity, valid,
 			"A lease reports a validity of at most its TTL after the request, no other client gets the lock within it, and a " +
-			"lease that is granted after a long wait is still valid.",
+				"lease that is granted after a long wait is still valid.",
 		},
 		{
 			"TTL of a call", recovers, callTTL, "the TTL of a call applies to its lease",

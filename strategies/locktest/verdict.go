@@ -20,9 +20,8 @@ const (
 	Broken        Verdict = "broken"         // a promise was broken; Failures has the evidence
 	Admitted      Verdict = "admitted"       // a promise was broken, as the Limits of the lock's Info declare
 	NotApplicable Verdict = "not applicable" // the lock does not claim the promise or lacks the feature
-	NotTried      Verdict = "not " +
-		"tried" // the Fixture lacks what the check needs, or the check relies on a broken promise
-	NotJudged Verdict = "not judged" // the check ended early because of Err, such as a server that did not start
+	NotTried      Verdict = "not tried"      // the Fixture lacks what the check needs, or a basic promise is broken
+	NotJudged     Verdict = "not judged"     // the check ended early because of Err, such as a server that did not start
 )
 
 // Result is the result of one check of one lock.
