@@ -55,7 +55,7 @@ var edits = map[string][2]string{
 	},
 	"tokensGoBack":  {"redis.call('INCR', KEYS[2])", "redis.call('INCR', KEYS[2]) % 7"},
 	"tokensAreTime": {"redis.call('INCR', KEYS[2])", "redis.call('TIME')[1] * 1000000 + redis.call('TIME')[2]"},
-	"writesFirst": {"local owner", "redis.call('INCRBY', KEYS[2], 0) local owner"}, // so that even the check is refused
+	"writesFirst":   {"local owner", "redis.call('INCRBY', KEYS[2], 0) local owner"}, // so that even the check is refused
 	"addsUp": {
 		"return redis.call('PEXPIRE', KEYS[1], ARGV[2])",
 		"return redis.call('PEXPIRE', KEYS[1], ARGV[2] + redis.call('PTTL', KEYS[1]))",
