@@ -18,7 +18,8 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// The test does not import all locks, so that a change in another lock does not run these tests again.
+// This package does not import all locks, so that a change to another lock does not invalidate Go's cached test
+// results.
 func init() {
 	strategies.RegisterStrategy(append(baselines.Strategies(), blpop.Strategy())...)
 	strategies.RegisterStrategy(append(polled.Strategies(), redisson.Strategies()...)...)
@@ -52,8 +53,8 @@ func measured(tb testing.TB, address, strategy string, change func(*workloads.Sp
 // benchStrategies are the strategies of the default set.
 var benchStrategies = []string{"spin", "pubsub", "blpop", "redsync"}
 
-// BenchmarkLock makes b.N acquisitions of one hot key in a closed loop. It reports the figures and units of -o
-// benchfmt, so that benchstat can read both.
+// BenchmarkLock makes b.N acquisitions of one hot key in a closed loop. It reports the same metrics and units as -o
+// benchfmt, so that benchstat can compare the two.
 //
 //	go test -run '^$' -bench Lock -benchtime 2000x -count 6 . | benchstat -col /strategy -row /clients -
 func BenchmarkLock(b *testing.B) {
@@ -69,11 +70,11 @@ func BenchmarkLock(b *testing.B) {
 						w.Clients, w.Instances, w.Hold, w.Iterations = c.clients, c.instances, workloads.Fixed(c.hold),
 							int64(b.N)
 					})
-					// The time that go test measures includes set-up and warm-up; the window does not.
+					// Replace go test's ns/op, which would include set-up and warm-up.
 					b.ReportMetric(float64(run.WindowNS)/float64(run.Speed.Acquisitions), "ns/op")
 					fewTurns := run.Speed.Acquisitions < 20*int64(c.clients)
 					for _, m := range results.BenchMetrics() {
-						// These figures vary randomly if a client has had few turns.
+						// With few turns per client, chance dominates these figures.
 						if fewTurns && (m.Name == "wait_p99" || m.Name == "jain") {
 							continue
 						}
@@ -86,8 +87,8 @@ func BenchmarkLock(b *testing.B) {
 	}
 }
 
-// BenchmarkHarness measures the overhead of measuring: acquisitions per second of a lock that does nothing, with all
-// measurements on.
+// BenchmarkHarness measures the overhead of the harness: how often per second clients acquire a lock that does nothing,
+// with all measurements on.
 func BenchmarkHarness(b *testing.B) {
 	for _, clients := range []int{2, 500} {
 		b.Run(fmt.Sprintf("strategy=noop/clients=%d", clients), func(b *testing.B) {

@@ -12,10 +12,10 @@ import (
 )
 
 // Clean removes the leftovers of killed lockbench processes: containers and directories on this machine and, if an
-// address is given, keys on that Redis, or on that PostgreSQL the tables of --work transaction. Other stores keep no
-// leftovers. Clean knows the keys of all registered strategies and of the unlisted ones, such as drivers. It does not touch anything of a running lockbench. It returns
-// a line for everything that it removed and for everything that it could not inspect on this machine. Keys that it
-// could not inspect or remove on the server are an error.
+// address is given, keys on that Redis or the tables of --work transaction on that PostgreSQL. Other stores keep no
+// leftovers. Clean recognises the keys of all registered strategies and of those in unlisted, such as drivers. It does
+// not touch anything that belongs to a running lockbench. It returns one line for each thing that it removed or could
+// not inspect on this machine. It returns an error if it could not inspect or remove keys on the server.
 func Clean(ctx context.Context, at StoreOptions, unlisted ...strategies.Info) ([]string, error) {
 	swept := launch.SweepMachine(ctx)
 	on, err := sweepServer(ctx, at.options(), unlisted)
@@ -30,7 +30,7 @@ func Clean(ctx context.Context, at StoreOptions, unlisted ...strategies.Info) ([
 		lines = append(lines, fmt.Sprintf("removed %s of dead runs %s", on.Count(), strings.Join(on.Runs, ", ")))
 	}
 	for _, why := range swept.Skipped {
-		lines = append(lines, "not looked at: "+why)
+		lines = append(lines, "could not inspect: "+why)
 	}
 	for _, why := range on.Skipped {
 		err = errors.Join(err, fmt.Errorf("leftovers of dead runs were not removed: %s", why))
@@ -38,7 +38,8 @@ func Clean(ctx context.Context, at StoreOptions, unlisted ...strategies.Info) ([
 	return lines, errors.Join(err, ctx.Err())
 }
 
-// sweepServer removes the leftovers of dead runs from a user's server, if one is given.
+// sweepServer removes the leftovers of dead runs from the server at the given address; without an address it does
+// nothing.
 func sweepServer(ctx context.Context, at store.Options, unlisted []strategies.Info) (store.Swept, error) {
 	if at.Started() {
 		return store.Swept{}, nil

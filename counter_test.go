@@ -8,8 +8,8 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// A separate counter shows the lost updates when the locks' server loses its data. A counter on the locks' server is
-// lost too and shows nothing.
+// If the locks' server loses its data, a separate counter reveals the lost updates. A counter on the locks' server is
+// lost with the locks and reveals nothing.
 func TestACounterApartOutlivesTheLocks(t *testing.T) {
 	t.Parallel()
 	fault, err := workloads.ParseFault("kill:at=300ms,for=10ms,data=lose")
@@ -22,7 +22,7 @@ func TestACounterApartOutlivesTheLocks(t *testing.T) {
 	} {
 		p := plan(t, "process", "spin", func(p *lockbench.Plan) {
 			p.Workload.Clients, p.Workload.Iterations, p.Workload.Duration = 4, 0, workloads.Duration(6*time.Second)
-			// No client releases before the end, however long the restart takes.
+			// The hold is so long that no client releases before the end, however long the restart takes.
 			p.Workload.Work, p.Workload.Counter, p.Workload.Hold = workloads.WorkCounter, place,
 				workloads.Fixed(time.Minute)
 			p.Workload.Faults = []workloads.Fault{fault}

@@ -18,7 +18,7 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// together runs generators at the same time, each in the context that change returns for its index.
+// together runs several generators concurrently. change may modify the plan of each and returns its context.
 func together(
 	t *testing.T, server *redistest.Server, n int, change func(int, *lockbench.Plan) context.Context,
 ) ([]*results.Report, []error) {
@@ -86,7 +86,7 @@ func TestSumOfGenerators(t *testing.T) {
 	var all int64
 	for _, run := range sum.Runs {
 		all += run.Speed.Acquisitions
-		// A hold counts in the slice in which it ends, and one hold of each generator may cross an edge of the window.
+		// A hold counts where it ends, so one hold per generator may cross each edge of the window.
 		crossing := run.Speed.Acquisitions - run.Speed.Hold.Count
 		if run.Record.Clients != 6 || max(crossing, -crossing) > 3 || run.Speed.Handoff.Count > 0 {
 			t.Errorf("%s: %d clients, %d acquisitions, %d holds, %d handoffs", run.Title(), run.Record.Clients,
@@ -107,7 +107,7 @@ func TestSumOfGenerators(t *testing.T) {
 	}
 }
 
-// lasting makes a run long enough to stop a generator in it, without keeping the cores busy.
+// lasting makes a run long enough for the test to stop a generator in it, with little CPU load.
 func lasting(p *lockbench.Plan) {
 	p.Workload.Duration, p.Workload.Think = workloads.Duration(5*time.Second), workloads.Fixed(20*time.Millisecond)
 }
@@ -200,7 +200,7 @@ func TestAllGeneratorsEnd(t *testing.T) {
 	}
 }
 
-// Without counters no figure shows whether clients of different generators excluded each other.
+// Only the counters show whether clients of different generators excluded each other.
 func TestGeneratorsLoseUpdates(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -248,7 +248,7 @@ func TestGeneratorsLoseUpdates(t *testing.T) {
 	}
 }
 
-// homely is a lock that excludes only the clients of its own process, and counts its tokens in that process.
+// homely is a lock that excludes only clients of the same process and also issues its fencing tokens per process.
 type homely struct {
 	taken chan struct{}
 	token int64
@@ -278,8 +278,8 @@ func (l homelyLease) Release(context.Context) error {
 	return nil
 }
 
-// The sum finds clients of different generators that hold a lock at the same time, although each generator sees only
-// its own clients. For a lock that excludes all clients it finds none.
+// The merged report detects that clients of different generators held a lock at the same time, which no single
+// generator can see. It reports no overlap for a lock that excludes all clients.
 func TestGeneratorsOverlap(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// room is a set of packages with one position in the order of imports.
+// room is a group of packages at the same position in the order of imports.
 type room struct {
 	name     string
 	packages []string // patterns of path.Match, below the module
@@ -115,7 +115,7 @@ func maySee(from, to room) bool {
 	return place(to.name) < place(from.name) && (to.hidden == nil || slices.Contains(to.hidden, from.name))
 }
 
-// against lists the imports that break the order.
+// against lists the imports that violate the order.
 func against(imports map[string][]string) []string {
 	var wrong []string
 	for _, pkg := range slices.Sorted(maps.Keys(imports)) {
@@ -152,7 +152,7 @@ func list(t *testing.T, args ...string) string {
 	return string(out)
 }
 
-// imported returns the imports of every package without its tests.
+// imported returns the imports of every package, without those of its tests.
 func imported(t *testing.T) map[string][]string {
 	t.Helper()
 	all := map[string][]string{}
@@ -206,8 +206,8 @@ func TestImportsAgainstTheRuleAreFound(t *testing.T) {
 	}
 }
 
-// A program that only measures compiles no package that shows figures or starts containers, no client of another
-// store, and no locks except its own and those of the baselines.
+// A program that only imports lockbench compiles no renderer, nothing that starts containers, no client of other
+// stores, and no locks except those of the baselines.
 func TestTheLibraryCompilesNoRendererAndNoLock(t *testing.T) {
 	t.Parallel()
 	baselines := []string{"strategies/baselines"}
@@ -230,8 +230,8 @@ func TestTheLibraryCompilesNoRendererAndNoLock(t *testing.T) {
 	}
 }
 
-// The module of a lock that is tested with the conformance suite needs few other modules. go mod tidy looks at the files
-// of all build tags.
+// A module that tests its lock with the conformance suite needs few other modules. go mod tidy considers the files of
+// all build tags.
 func TestTheSuiteNeedsFewModules(t *testing.T) {
 	t.Parallel()
 	want := []string{
@@ -248,7 +248,7 @@ func TestTheSuiteNeedsFewModules(t *testing.T) {
 	}
 }
 
-// The program of make demo has go-redis as its only client; the program of make build has all clients.
+// The program that make demo builds has go-redis as its only client; the one that make build builds has all clients.
 func TestOnlyTheTagLeavesClientsOut(t *testing.T) {
 	t.Parallel()
 	compiled := func(tags string) string { return list(t, "-deps", "-tags", tags, "./cmd/lockbench") }

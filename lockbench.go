@@ -18,7 +18,7 @@ import (
 var (
 	// ErrUnreachable is returned by Run when no Redis could be reached or started, or when Redis stopped answering.
 	ErrUnreachable = store.ErrUnreachable
-	// ErrGenerator is returned by Run when another generator of the session did not start, or ended early.
+	// ErrGenerator is returned by Run when another generator of the session did not start or ended early.
 	ErrGenerator = barrier.ErrLost
 	// ErrConfig is returned by Run when the plan cannot run here: a limit of the server or the process is too small, or
 	// a file is missing. Plan.Validate finds the errors that do not depend on the servers.
@@ -29,21 +29,21 @@ var (
 type Plan struct {
 	Strategies []strategies.Variant
 	Workload   workloads.Spec
-	// Sweep lists workloads that are measured one by one; if it is empty, Run measures Workload.
+	// Sweep lists the workloads to measure, one at a time; if it is empty, Run measures Workload.
 	Sweep  []workloads.Point
 	Rounds int // runs of each strategy at each point, interleaved; at least 1
 	Redis  StoreOptions
-	// Stores are the options of stores other than Redis, by the names in Info.Store. A store without options is started
-	// by lockbench. A program knows only the stores that it imports; lockbench/stores imports all.
+	// Stores has the options of stores other than Redis, keyed by the names in Info.Store. lockbench starts a store that
+	// has no options. A program can use only the stores that it imports; package lockbench/stores imports all of them.
 	Stores    map[string]StoreOptions
 	Baselines bool           // measure the baselines first
 	Progress  func(Progress) // called from one goroutine at a time; may be nil
-	// Watch receives the report so far once a second and at the end of each run. The last run of the report is the one
-	// under way, with its waiters. Watch must not change the report. It is called from one goroutine at a time. A
-	// driver's run is complete only up to the last report of each of its clients. Watch may be nil.
+	// Watch receives the report so far, and the open waits of its last run, once a second and at the end of each run. The
+	// last run of the report is the one under way. Watch must not change the report. It is called from one goroutine at a
+	// time. A run with a driver includes each client's cycles only up to that client's last report. Watch may be nil.
 	Watch func(*results.Report, []results.Wait)
-	// Ended receives, at the end of each run, the report of the runs that have ended. The report belongs to Ended and
-	// lacks only the data that Run adds at its end. Ended is called from one goroutine at a time and may be nil.
+	// Ended receives, at the end of each run, a report of the runs that have ended. Ended may keep and change that report,
+	// which lacks only the data that Run adds at its end. Ended is called from one goroutine at a time and may be nil.
 	Ended func(*results.Report)
 	// Logf receives messages about slow steps before the first run, such as pulling or building an image; nil discards
 	// them. It is called from one goroutine at a time.
@@ -56,10 +56,10 @@ type Plan struct {
 // StoreOptions describe the servers of a store, such as Redis.
 type StoreOptions struct {
 	// Address is "auto", "container", "process", image:NAME, process:PROGRAM or a URL of the store: redis://, rediss://,
-	// etcd://, postgres:// or zk://. Commas separate several URLs: independent nodes, a primary with its replicas, or
-	// some nodes of a cluster; lockbench detects which. redis+sentinel://HOST,HOST/PRIMARY names the Sentinels of a
-	// primary. auto means a container if the program imports lockbench/docker and Docker works, otherwise a local
-	// process. go-redis logs to standard error; redis.SetLogger changes that.
+	// etcd://, postgres:// or zk://. Commas separate several URLs: independent nodes, a primary with its replicas, or some
+	// nodes of a cluster; lockbench detects which. redis+sentinel://HOST,HOST/PRIMARY names the Sentinels of a primary.
+	// auto means a container if the program imports lockbench/docker and Docker works, otherwise a local process. go-redis
+	// logs to standard error unless redis.SetLogger sets another logger.
 	Address string
 	// Topology is single, nodes:N, replicas:N or cluster:N: the servers to start, or the servers that must be at the
 	// addresses. "" means one node, or any servers at the addresses. Other stores have NAME:N, such as etcd:3.
@@ -67,10 +67,10 @@ type StoreOptions struct {
 	CAFile   string // PEM certificates to trust for encrypted addresses
 	// CertFile and KeyFile are the client's certificate and key in PEM, for a Redis that requires them.
 	CertFile, KeyFile string
-	Password          string // of a user's Redis, for addresses without one; never printed
-	Image             string // of the container; "" means redis:8, for other stores the locally built one
-	// Durability is memory, default or fsync, which determines the data that a crash of a started server may lose. ""
-	// means memory for Redis, and the defaults of other stores.
+	Password          string // for addresses that contain no password; never printed
+	Image             string // of the container; "" means redis:8 or, for other stores, the locally built image
+	// Durability is memory, default or fsync: it determines which data a crash of a started server may lose. "" means
+	// memory for Redis and the store's own default for other stores.
 	Durability string
 	// AllowFaults lets the workload's faults disturb servers that lockbench did not
 	// start.
@@ -88,24 +88,24 @@ func (r StoreOptions) options() store.Options {
 // Progress describes what a run is doing.
 type Progress struct {
 	Run, Runs int    // from 1
-	Strategy  string // in a sweep with the point
+	Strategy  string // followed by the point in a sweep
 	Round     int
-	// start, baselines, prepare, warm-up, measure, drain or verify, or a text while the servers do not answer
+	// start, baselines, prepare, warm-up, measure, drain or verify, or a message while the servers do not answer
 	Phase     string
 	Last      *results.Slice // the window's last second; nil at its beginning and outside it
-	Remaining time.Duration  // expected from the beginning of the run until the end of all runs
+	Remaining time.Duration  // expected time from the beginning of this run to the end of all runs
 }
 
 // Generators are lockbench processes that measure together. They synchronise through the Redis that they measure.
 type Generators struct {
-	Number int // number of generators; up to 1 means only this one
-	// Index is the index of this generator, from 0; a negative one means any free index. A single generator ignores it.
+	Number int // number of generators; 0 or 1 means only this one
+	// Index is the index of this generator, from 0; a negative Index takes any free one. A single generator ignores it.
 	Index    int
 	Session  string        // name of the session; "" means "default"
-	Patience time.Duration // how long they wait for a missing generator; 0 means two minutes
+	Patience time.Duration // how long a generator waits for a missing one; 0 means two minutes
 }
 
-// carried converts the plan for package session.
+// carried converts the plan to that of package session.
 func (p Plan) carried() session.Plan {
 	stores := map[string]store.Options{store.Redis: p.Redis.options()}
 	for name, options := range p.Stores {
@@ -135,23 +135,25 @@ func (p Plan) Warnings() results.Remarks { return p.carried().Warnings() }
 // iterations counts as 0.
 func (p Plan) Expected() time.Duration { return p.carried().Expected() }
 
-// Run executes the plan: it opens the servers, tries everything once (see Preflight), measures the baselines, runs
-// every strategy in every round, and cleans up.
+// Run executes the plan: it opens the servers, runs the checks of Preflight, measures the baselines, runs every
+// strategy in every round, and cleans up.
 //
-// Of several generators, the first returns the report of all, and the others their own reports with Report.Shared
-// set. If one does not start, dies or is stopped, the error of the others wraps ErrGenerator. The first also returns
-// the data that it has if it is stopped or Redis stops answering.
+// With several generators, generator 0 returns the merged report of all; every other generator returns a report of its
+// own clients, with Report.Shared set. If a generator does not start, dies or is stopped, Run returns an error that
+// wraps ErrGenerator in the others. Generator 0 returns the data received so far even if it is stopped or Redis stops
+// answering.
 //
-// With an error Run still returns a report of the earlier measurements; it is nil if there is no server, or if the
-// server's limits are too small. If the plan has no seed, Run draws one and reports it. When ctx ends, Run cuts the
-// current run short and skips the rest; Report.Interrupted is then set, and Run returns no error.
+// If Run fails, it still returns a report of the earlier measurements. The report is nil if no server could be opened
+// or if the preflight found trouble, such as limits that are too small. If the plan has no seed, Run draws one and
+// reports it. When ctx ends, Run cuts the current run short and skips the rest; Report.Interrupted is then set, and Run
+// returns no error.
 func Run(ctx context.Context, plan Plan) (*results.Report, error) {
 	return session.Run(ctx, plan.carried())
 }
 
-// Preflight tries the operations of Run once on the plan's servers and returns its findings and a description of the
-// server. Run begins with the same checks: a results.Trouble becomes its error, and a results.Note a warning of its
-// report. An error of Preflight means that the servers could not be tried, or that ctx ended.
+// Preflight tries each operation that Run needs once on the plan's servers. It returns its findings and a description
+// of Redis. Run begins with the same checks: Run fails if a finding is a results.Trouble, and its report has a warning
+// for each results.Note. Preflight returns an error if it could not complete the checks or ctx ended.
 func Preflight(ctx context.Context, plan Plan) ([]results.Symptom, results.Redis, error) {
 	return session.Preflight(ctx, plan.carried())
 }

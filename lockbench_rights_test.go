@@ -17,7 +17,8 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// service makes a user with the rights that a strategy needs, minus some.
+// service creates a Redis user with the rights that a strategy needs except some, and returns the server's address for
+// that user.
 func service(t *testing.T, server *redistest.Server, strategy string, without ...string) (address string) {
 	t.Helper()
 	s, err := strategies.Lookup(strategy)
@@ -43,7 +44,7 @@ func briefly(p *lockbench.Plan) {
 	p.Workload.Clients, p.Workload.Hold = 4, workloads.Fixed(10*time.Millisecond)
 }
 
-// The rights that list prints are enough for a run.
+// The rights that lockbench list prints suffice for a run.
 func TestARunAsAUserWithFewRights(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -91,7 +92,8 @@ func TestMissingRightsAreNamedBeforehand(t *testing.T) {
 	}
 }
 
-// The rights that lockbench itself requests are enough for every figure, and each of them is used.
+// The rights that lockbench declares for itself suffice for every figure, and a figure is missing without any one of
+// them.
 func TestRightsToMeasure(t *testing.T) {
 	t.Parallel()
 	refused := func(change func(*lockbench.Plan), without ...string) (report *results.Report, entries int, err error) {
@@ -141,7 +143,7 @@ func TestRightsToMeasure(t *testing.T) {
 	var all sync.WaitGroup
 	for _, right := range servers.MeasuringRights() {
 		if right == "+config|get" || right == "+get" || right == "+del" {
-			// the first where INFO does not tell the limit, before Redis 7; the others are setnx's too
+			// Before Redis 7 the first is needed because INFO lacks the limit. setnx itself needs the others.
 			continue
 		}
 		all.Go(func() {

@@ -27,12 +27,12 @@ import (
 func TestMain(m *testing.M) {
 	poll.ManyAtATime()
 	servers.Quiet()
-	// After a server's death go-redis checks once a second whether it is back, and only then notices that its pool has
-	// been closed.
+	// After a server's death go-redis tries to reconnect once a second, and notices only then that its pool has been
+	// closed.
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"))
 }
 
-// plan is a plan for short runs of some strategies on a server.
+// plan returns a plan for short runs of the listed strategies on a server.
 func plan(t *testing.T, address, list string, change func(*lockbench.Plan)) lockbench.Plan {
 	t.Helper()
 	variants, err := strategies.ParseVariants(list)
@@ -162,7 +162,7 @@ func TestAnUnreachableRedisIsSaid(t *testing.T) {
 	if strings.Contains(err.Error(), "secret") {
 		t.Errorf("%q contains the password", err)
 	}
-	if took := time.Since(began); took > 20*time.Second { // no server is there to wait for
+	if took := time.Since(began); took > 20*time.Second { // the run must not wait for a dead server
 		t.Errorf("it took %v", took)
 	}
 }
@@ -193,8 +193,8 @@ const lacking = "demanding needs Redis 99, this is older"
 
 func (demanding) Prepare(context.Context, []string) error { return goredis.Unsupported(lacking) }
 
-// A strategy that cannot run here, needs more than the server has, or cannot be opened is left out with the reason
-// before any measurement, so that the other strategies still run. If it is the only one, the session ends.
+// A strategy is left out before any measurement if it does not fit the servers, needs a newer server, or cannot be
+// opened. The report gives the reason, and the other strategies still run. If no strategy remains, the session fails.
 func TestWhatCannotRunIsLeftOut(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -244,7 +244,7 @@ func TestWhatCannotRunIsLeftOut(t *testing.T) {
 	}
 }
 
-// closable is a lock that admits every client until it is closed, and then no client.
+// closable is a lock that admits every client until it is closed, and no client afterwards.
 type closable struct{ closed *atomic.Bool }
 
 func (g closable) Acquire(ctx context.Context, _ string) (strategies.Lease, error) {

@@ -41,8 +41,8 @@ func onOneNode() (names []string) {
 	return names
 }
 
-// For a user without rights the preflight names every command that each strategy declares, so it checks all of them.
-// The rights that list prints are enough, and no key is left.
+// For a user without rights the preflight lists every command that each strategy declares, so it checks all of them.
+// With the rights that lockbench list prints it finds no trouble, and it leaves no key.
 func TestEveryDeclaredRightIsAskedFor(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -123,8 +123,8 @@ func TestWhatCannotReleaseDoesNotCount(t *testing.T) {
 	}
 }
 
-// A strategy's rights may come from a driver. The preflight does not touch keys and channels outside lockbench's
-// prefix.
+// A driver may declare arbitrary rights for its strategy. The preflight still touches no keys or channels without
+// lockbench's prefix.
 func TestThePreflightTouchesNoNamesOfOthers(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -165,7 +165,7 @@ func TestRightsOfGenerators(t *testing.T) {
 				switch {
 				case report == nil && errors.Is(err, lockbench.ErrConfig) && strings.Contains(err.Error(), test.says):
 					named.Add(1)
-				case report != nil || !errors.Is(err, lockbench.ErrGenerator): // the other one ended first
+				case report != nil || !errors.Is(err, lockbench.ErrGenerator): // the other generator ended first
 					t.Errorf("without %s generator %d ended with %v, %v", test.without, index, report, err)
 				}
 			})

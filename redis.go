@@ -9,17 +9,17 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// Validate returns all errors that do not depend on the servers, joined; each names its flag.
+// Validate returns all errors that it can find without contacting a server, joined. Each error names its flag.
 func (r StoreOptions) Validate() error { return redis.Store{}.Validate(r.options()) }
 
-// Redis is a Redis that several calls of Run share, also in other processes.
+// Redis is a Redis deployment that several calls of Run can share, in this process or in others.
 type Redis struct {
 	server  *servers.Server
 	options StoreOptions
 }
 
-// OpenRedis starts the Redis that the options describe, or checks that the Redis at their address answers. The caller
-// must close it.
+// OpenRedis starts the Redis that the options describe or, if they have an address, checks that the Redis there
+// answers. The caller must close it.
 func OpenRedis(ctx context.Context, options StoreOptions) (*Redis, error) {
 	server, err := redis.Open(ctx, store.NewRunID(), options.options())
 	if err != nil {
@@ -28,7 +28,7 @@ func OpenRedis(ctx context.Context, options StoreOptions) (*Redis, error) {
 	return &Redis{server, options}, nil
 }
 
-// Options returns the options that lead to this Redis; they may hold a password.
+// Options returns the options with which Run uses this Redis. They may contain a password.
 func (r *Redis) Options() StoreOptions {
 	at := r.Describe()
 	if at.Source == "address" {
@@ -37,8 +37,8 @@ func (r *Redis) Options() StoreOptions {
 	return StoreOptions{Address: r.server.Address(), Topology: at.Topology}
 }
 
-// Describe returns a text on which Redis is used and why, without secrets.
+// Describe describes this Redis and why it was chosen, without secrets.
 func (r *Redis) Describe() results.Redis { return r.server.Describe() }
 
-// Close stops the Redis if OpenRedis has started it.
+// Close stops the Redis if OpenRedis started it.
 func (r *Redis) Close(ctx context.Context) error { return r.server.Close(ctx) }

@@ -11,7 +11,7 @@ import (
 	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
-// onFive stands for a strategy that needs a quorum; otherwise it is spin.
+// The strategy on-five declares that it needs five nodes; otherwise it is spin.
 func init() {
 	spin, err := strategies.NewVariant("spin", nil)
 	if err != nil {

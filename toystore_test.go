@@ -151,7 +151,7 @@ func (l shelfLease) Release(context.Context) error {
 	return nil
 }
 
-// A store is independent of the packages that drive locks: they need no code for it.
+// The packages that drive locks need no code for a particular store: even this one in memory works.
 func TestAnyStoreWillDo(t *testing.T) {
 	name := rand.Text() // a new name for each run of the test
 	info := strategies.Info{
@@ -168,7 +168,7 @@ func TestAnyStoreWillDo(t *testing.T) {
 	})
 	w := workloads.Default()
 	w.Clients, w.Instances, w.Warmup, w.Duration = 3, 3, 0, workloads.Duration(700*time.Millisecond)
-	w.Hold = workloads.Fixed(time.Millisecond) // so that the clients leave time for the readings
+	w.Hold = workloads.Fixed(time.Millisecond) // leaves CPU time for the readings
 	kind := new(shelf)
 	store.Register(name, kind)
 	report, err := Run(t.Context(), Plan{
@@ -200,7 +200,7 @@ func TestAnyStoreWillDo(t *testing.T) {
 	}
 }
 
-// A strategy on the wrong store reports it.
+// A strategy returns an error if the nodes are not of its store's type.
 func TestAStrategyNeedsItsStore(t *testing.T) {
 	name := rand.Text()
 	lock := strategies.Unlisted(strategies.Info{Name: "on-another", Store: name, Capacity: 1, Nodes: 1},

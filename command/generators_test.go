@@ -66,14 +66,14 @@ func TestALateGenerator(t *testing.T) {
 		return start(t, "lockbench", append(args, more...)...)
 	}
 	first := generator()
-	first.await("generator 0 of 2 is there")
+	first.await("generator 0 of 2 has joined")
 	other := generator("--hold", "1ms")
 	if code := other.code(); code != "104" ||
 		!strings.Contains(other.said.String(), "lockbench: --generators: --hold is 1ms here, but 0s for the first") {
 		t.Errorf("it ended with %s:\n%s", code, &other.said)
 	}
 	late := generator()
-	late.await("generator 1 of 2 is there")
+	late.await("generator 1 of 2 has joined")
 	underWay(t, redis)
 	late.signal(syscall.SIGINT)
 	if code := late.code(); code != "105" || strings.Contains(late.said.String(), "sent its record") {

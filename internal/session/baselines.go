@@ -14,7 +14,8 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// measureBaselines measures the best figures of this machine.
+// measureBaselines measures bounds for the figures of any lock on this machine: the rates of two in-process strategies
+// and the round-trip time to each store.
 func (s *session) measureBaselines(ctx context.Context) error {
 	s.progress("", 0, "baselines", 0, nil)
 	measured := &results.Baselines{}
@@ -37,7 +38,8 @@ func (s *session) measureBaselines(ctx context.Context) error {
 	return nil
 }
 
-// throughputOf returns the rate of an in-process strategy with the plan's clients and no hold.
+// throughputOf returns the acquisitions per second of an in-process strategy with the plan's clients and holds of
+// length 0.
 func (s *session) throughputOf(ctx context.Context, strategy strategies.Strategy) (float64, error) {
 	v, err := strategy.Variant(nil)
 	if err != nil {
@@ -46,7 +48,7 @@ func (s *session) throughputOf(ctx context.Context, strategy strategies.Strategy
 	w, plan := workloads.Default(), s.report.Workload
 	w.Clients, w.Instances, w.Seed, w.Hold = plan.Clients, plan.Instances, plan.Seed, workloads.Dist{}
 	w.Warmup = workloads.Duration(50 * time.Millisecond)
-	// If the machine was stopped for a whole window, the result would be 0: then try a longer one.
+	// If the machine stalls for a whole window, nothing is acquired. The loop then tries a longer window.
 	for window := shortestBaseline; ; window *= 4 {
 		w.Duration = workloads.Duration(window)
 		run, err := engine.Job{Strategy: v, Workload: w, Session: s.id}.Run(ctx)
@@ -57,18 +59,18 @@ func (s *session) throughputOf(ctx context.Context, strategy strategies.Strategy
 			return run.Speed.PerSecond, nil
 		}
 		if window > longestBaseline {
-			return 0, fmt.Errorf("nothing was acquired in %v", window)
+			return 0, fmt.Errorf("no client acquired a lock in %v", window)
 		}
 	}
 }
 
-// Windows of a run for a baseline.
+// The first window of a baseline run, and the length above which no longer window is tried.
 const (
 	shortestBaseline = 250 * time.Millisecond
 	longestBaseline  = 10 * time.Second
 )
 
-// measureRoundTrips times requests to each store, one after the other on one connection.
+// measureRoundTrips measures the latency of sequential requests on one connection to each store.
 func (s *session) measureRoundTrips(ctx context.Context, baselines *results.Baselines) error {
 	for _, p := range s.servers {
 		times, err := p.server.RoundTrips(ctx, engine.Prefix+s.id+":baselines")

@@ -32,10 +32,10 @@ type Generators struct {
 
 func (g Generators) several() bool { return g.Number > 1 }
 
-// mostGenerators is more than a Redis can serve.
+// mostGenerators limits --generators to a number that no Redis can serve, so that the value is certainly a mistake.
 const mostGenerators = 1000
 
-// sessionName is what reports and keys may call a session.
+// sessionName matches the session names that are safe in keys and reports.
 var sessionName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,32}$`)
 
 // wrongGenerators returns the errors of a plan for several generators.
@@ -80,7 +80,7 @@ func (p Plan) wrongGenerators() []error {
 	return problems
 }
 
-// settings returns what all generators of a session must have in common.
+// settings returns the settings that must be equal in all generators of a session.
 func (s *session) settings(server store.Server) map[string]string {
 	strategies, redis := []string{}, server.RunIDs()
 	for _, v := range s.plan.Strategies {
@@ -110,20 +110,20 @@ func (s *session) settings(server store.Server) map[string]string {
 	return all
 }
 
-// together is the part of this process in a session of several generators; nil if it is alone.
+// together is this process's membership in a session of several generators; nil for a single generator.
 type together struct {
 	*barrier.Member
-	report  *results.Report // of this generator
-	start   barrier.Start   // of the present run
-	met     bool            // the barrier of the present run was passed
-	err     error           // of a barrier
-	sent    int             // runs passed on
-	records [][][]byte      // of each generator, compressed
+	report  *results.Report // this generator's
+	start   barrier.Start   // of the current run
+	met     bool            // this generator has passed the current run's barrier
+	err     error           // returned by the last barrier that failed
+	sent    int             // number of runs sent to the other generators
+	records [][][]byte      // by generator, compressed
 	planned map[string]bool // the titles of the session's runs
-	values  int             // of JSON, in the largest record of this generator
+	values  int             // number of JSON values in this generator's largest record
 }
 
-// join takes part in the session of several generators, if the plan has any.
+// join joins the session of several generators if the plan has more than one, and adopts its ID and its seed.
 func (s *session) join(ctx context.Context, server store.Server) error {
 	g := s.plan.Generators
 	if !g.several() {
@@ -149,7 +149,7 @@ func (s *session) join(ctx context.Context, server store.Server) error {
 		Member: member, report: s.report, records: make([][][]byte, g.Number), planned: s.planned(),
 	}
 	if s.plan.Logf != nil {
-		s.plan.Logf("generator %d of %d is there", member.Index, g.Number)
+		s.plan.Logf("generator %d of %d has joined", member.Index, g.Number)
 	}
 	if s.id, err = member.Agree(ctx); err != nil {
 		return err
@@ -171,7 +171,7 @@ func (s *session) planned() map[string]bool {
 	return all
 }
 
-// order returns the seed for the order of the runs, which generators have in common.
+// order returns the seed that determines the order of the runs. All generators of a session use the same one.
 func (s *session) order() uint64 {
 	if s.together != nil {
 		return uint64(s.together.Seed)
@@ -179,7 +179,7 @@ func (s *session) order() uint64 {
 	return uint64(s.plan.points()[0].Workload.Seed)
 }
 
-// context returns a context that ends also when another generator is lost.
+// context returns a child of ctx that also ends when another generator is lost.
 func (t *together) context(ctx context.Context) (context.Context, context.CancelFunc) {
 	if t == nil {
 		return context.WithCancel(ctx)
@@ -187,7 +187,7 @@ func (t *together) context(ctx context.Context) (context.Context, context.Cancel
 	return t.Context(ctx)
 }
 
-// failed returns the error of a barrier.
+// failed returns the error of a barrier; nil if none failed.
 func (t *together) failed() error {
 	if t == nil {
 		return nil
@@ -195,7 +195,7 @@ func (t *together) failed() error {
 	return t.err
 }
 
-// begin waits until all generators are prepared for the present run, and returns its start.
+// begin waits until all generators are prepared for the current run, and returns the instant at which it starts.
 func (t *together) begin(ctx context.Context) (time.Time, error) {
 	record, err := t.encode()
 	var records [][]byte
@@ -212,7 +212,8 @@ func (t *together) begin(ctx context.Context) (time.Time, error) {
 	return t.start.Here, nil
 }
 
-// pass ends the present run. If this generator has left it out, the others do not wait.
+// pass ends the current run. If this generator skipped the run, pass still meets the others at its barrier, so that
+// they do not wait in vain.
 func (t *together) pass(ctx context.Context) error {
 	if !t.met && t.err == nil {
 		_, _ = t.begin(ctx)
@@ -221,8 +222,8 @@ func (t *together) pass(ctx context.Context) error {
 	return t.err
 }
 
-// onServersClock gives a run's start by the clock that generators have in common. If it is not known how exactly, no
-// lease is compared with those of others.
+// onServersClock converts a run's start to the server's clock, which all generators share. If the uncertainty of that
+// conversion is unknown, it drops the run's leases, because they cannot be compared with those of other generators.
 func (t *together) onServersClock(ctx context.Context, run *results.Run) {
 	if t == nil || run.Started.IsZero() {
 		return
@@ -235,12 +236,13 @@ func (t *together) onServersClock(ctx context.Context, run *results.Run) {
 	}
 }
 
-// mostLeaseBytes limits the packed leases of all generators in a run: some six bytes a lease. One that had more than
-// its part passes on none, since records must fit into Redis, and generator 0 keeps those of all runs.
+// mostLeaseBytes limits the packed leases of all generators in a run: about six bytes per lease. A generator that
+// exceeds its share sends no leases, because records must fit into Redis and generator 0 keeps those of all runs.
 const mostLeaseBytes = 8 << 20
 
-// mostRecordText limits a record that was decompressed, in bytes, and mostValues the values in it beyond four times
-// those of the largest record of this generator, whose plan is the same. A value is counted at its comma or bracket.
+// mostRecordText limits the size of a decompressed record in bytes. A record may have at most mostValues JSON values
+// more than four times the values in this generator's largest record, since all generators have the same plan. Function
+// values counts commas and brackets as an estimate.
 const (
 	mostRecordText = 32 << 20
 	mostValues     = 10_000
@@ -250,7 +252,7 @@ func values(text []byte) int {
 	return bytes.Count(text, []byte(",")) + bytes.Count(text, []byte("{")) + bytes.Count(text, []byte("["))
 }
 
-// encode returns the report with the runs that were not passed on.
+// encode returns the compressed report with those runs that were not sent yet.
 func (t *together) encode() ([]byte, error) {
 	part := *t.report
 	part.Runs = part.Runs[t.sent:]
@@ -263,8 +265,8 @@ func (t *together) encode() ([]byte, error) {
 	return record.Bytes(), nil
 }
 
-// decode unpacks a record, which others may have written: it costs little more than one of this generator, and has
-// runs of the plan alone.
+// decode unpacks a record. It does not trust the record, which any user of the Redis could have written: it limits the
+// size and rejects runs that are not in the plan.
 func (t *together) decode(record []byte) (*results.Report, error) {
 	packed, err := gzip.NewReader(bytes.NewReader(record))
 	if err != nil {
@@ -296,8 +298,8 @@ func (t *together) decode(record []byte) (*results.Report, error) {
 	return part, nil
 }
 
-// take keeps the records of all generators since the last barrier. mine is what this one handed in, whatever became of
-// it in Redis.
+// take stores the records that all generators sent at the last barrier. It uses mine as this generator's record instead
+// of the copy in Redis, which another client may have changed.
 func (t *together) take(records [][]byte, mine []byte) {
 	for i, record := range records {
 		if i == t.Index {
@@ -309,7 +311,8 @@ func (t *together) take(records [][]byte, mine []byte) {
 	}
 }
 
-// handIn passes on what this generator recorded last. In the one that reports, the report becomes that of all.
+// handIn sends this generator's last record to generator 0. In generator 0 it replaces the report with the merged
+// report of all generators.
 func (s *session) handIn(ctx context.Context, failure error) error {
 	t := s.together
 	if t == nil {
@@ -324,7 +327,7 @@ func (s *session) handIn(ctx context.Context, failure error) error {
 		records, err = t.HandIn(ctx, record)
 		lost = t.Lost()
 	}
-	// What the first one has is reported also if it is stopped, or if the server does not answer any more.
+	// Generator 0 reports the data that it has even if it is stopped or the server no longer answers.
 	itself := errors.Is(err, barrier.ErrLost) || lost != nil && lost.Index == t.Index
 	if records == nil && record != nil && t.Index == 0 && !itself && !nothing {
 		records = [][]byte{record}
@@ -343,7 +346,7 @@ func (s *session) handIn(ctx context.Context, failure error) error {
 	return err
 }
 
-// merge adds up what all generators recorded. A generator with a record that cannot be read is missing from its runs.
+// merge adds up the records of all generators. If a record cannot be read, its generator is marked as missing.
 func (t *together) merge() (*results.Report, error) {
 	var parts []results.Generated
 	for i, records := range t.records {
@@ -368,7 +371,8 @@ func (t *together) merge() (*results.Report, error) {
 	return results.Merge(parts)
 }
 
-// abandon closes the servers before anything was measured; other generators do not wait.
+// abandon closes the servers if the session ends before its first measurement. It also leaves the session of
+// generators, so that the others do not wait.
 func (s *session) abandon(ctx context.Context) []error {
 	if s.together != nil {
 		s.together.Leave(ctx)

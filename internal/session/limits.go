@@ -14,11 +14,12 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// spare is the number of extra connections: the observer's, and those of a pool that is replaced.
+// spare is the number of connections beyond those of the clients: the observer's, and those of a pool that is being
+// replaced.
 const spare = 16
 
-// tight finds every limit that is too small for the plan: a failure at the nine thousandth connection would waste an
-// hour.
+// tight checks all limits of servers and process against the plan before the first run, because a run that reaches a
+// limit fails only after some time.
 func (s *session) tight(ctx context.Context, symptom *results.Symptom) error {
 	limits := map[store.Server]store.Limits{}
 	for _, p := range s.servers {
@@ -30,7 +31,7 @@ func (s *session) tight(ctx context.Context, symptom *results.Symptom) error {
 		if of.MaxClients > 0 {
 			say(symptom, "%d of %d connections are free", of.MaxClients-of.Connected, of.MaxClients)
 		} else {
-			say(symptom, "the server does not report how many connections it takes")
+			say(symptom, "the server does not report how many connections it accepts")
 		}
 	}
 	if rows := s.named(rowsStore); rows != nil && s.plan.transacts() {
@@ -39,7 +40,7 @@ func (s *session) tight(ctx context.Context, symptom *results.Symptom) error {
 			trouble(symptom, fmt.Errorf("--work transaction needs %d connections to PostgreSQL, which has %d free "+
 				"(max_connections %d): use fewer --clients, or a smaller --pool", needed, free, of.MaxClients))
 		}
-		of.Connected += needed // those of strategies that lock there are in addition
+		of.Connected += needed // strategies that lock in PostgreSQL need further connections
 		limits[rows] = of
 	}
 	files, err := measure.MaxOpenFiles()
@@ -54,7 +55,7 @@ func (s *session) tight(ctx context.Context, symptom *results.Symptom) error {
 		of := limits[server]
 		needed, clients := s.plan.connections(v)
 		n, each := int64(1), ""
-		if g := s.plan.Generators; g.several() { // the others may have connected before
+		if g := s.plan.Generators; g.several() { // the other generators may have connected already
 			n, each = int64(g.Number), fmt.Sprintf(" in %d generators", g.Number)
 		}
 		free := of.MaxClients - of.Connected
@@ -69,7 +70,8 @@ func (s *session) tight(ctx context.Context, symptom *results.Symptom) error {
 	return nil
 }
 
-// connections returns the most connections that a strategy opens to a node, with their clients.
+// connections returns the largest number of connections that a strategy opens to a node at any point, and the number of
+// clients at that point.
 func (p Plan) connections(v strategies.Variant) (needed int64, clients int) {
 	for _, point := range p.points() {
 		if n := connections(v, point.Workload); n > needed {
@@ -79,7 +81,7 @@ func (p Plan) connections(v strategies.Variant) (needed int64, clients int) {
 	return needed, clients
 }
 
-// rowConnections returns the most connections to the rows of --work transaction.
+// rowConnections returns the largest number of connections that --work transaction opens to PostgreSQL.
 func (p Plan) rowConnections() (needed int64) {
 	for _, point := range p.points() {
 		if w := point.Workload; w.Work == workloads.WorkTransaction {
@@ -89,8 +91,7 @@ func (p Plan) rowConnections() (needed int64) {
 	return needed
 }
 
-// tooManyFiles returns an error if a strategy opens more files than this process may; files 0
-// means no limit.
+// tooManyFiles returns an error if a strategy needs more open files than the limit files; 0 means no limit.
 func (p Plan) tooManyFiles(v strategies.Variant, primaries int, files int64) error {
 	needed, clients := p.connections(v)
 	opened := needed*int64(primaries)*filesPerConnection(p.points()[0].Workload) + p.rowConnections() + spare
@@ -101,7 +102,7 @@ func (p Plan) tooManyFiles(v strategies.Variant, primaries int, files int64) err
 		clients, opened, files)
 }
 
-// connections returns the most connections that a strategy opens to a node.
+// connections returns the largest number of connections that a strategy opens to a node under a workload.
 func connections(v strategies.Variant, w workloads.Spec) int64 {
 	info := v.Info()
 	if !engine.NeedsStore(info, w) {
@@ -118,8 +119,7 @@ func connections(v strategies.Variant, w workloads.Spec) int64 {
 	return int64(all)
 }
 
-// filesPerConnection is the number of open files per connection; a proxy in this process needs two
-// more.
+// filesPerConnection returns the number of open files per connection. A fault proxy in this process needs two more.
 func filesPerConnection(w workloads.Spec) int64 {
 	for _, f := range w.Faults {
 		if f.Kind().Place == workloads.OnNetwork {
@@ -129,10 +129,10 @@ func filesPerConnection(w workloads.Spec) int64 {
 	return 1
 }
 
-// files returns an error for every strategy that would open more files than this process may.
+// files returns an error for every strategy that needs more open files than this process may have.
 func (p Plan) files() (problems []error) {
 	files, err := measure.MaxOpenFiles()
-	if err != nil { // Run says so
+	if err != nil { // Run reports this error
 		return nil
 	}
 	for _, v := range p.Strategies {
@@ -149,8 +149,8 @@ func (p Plan) files() (problems []error) {
 	return problems
 }
 
-// fits returns an error if no strategy can run on the servers that the plan asks for; a strategy that
-// cannot, where others can, is left out of the session.
+// fits returns an error if no strategy can run on the servers of the plan. If only some cannot, the session leaves
+// those out.
 func (p Plan) fits() error {
 	var left []results.LeftOut
 	for _, v := range p.Strategies {
@@ -171,7 +171,7 @@ func (p Plan) fits() error {
 	return noneFits(left)
 }
 
-// noneFits says why no strategy can run.
+// noneFits returns an error with the reason why each strategy cannot run.
 func noneFits(left []results.LeftOut) error {
 	var why []string
 	for _, one := range left {

@@ -22,7 +22,7 @@ type Plan struct {
 	Workload   workloads.Spec
 	Sweep      []workloads.Point
 	Rounds     int
-	Stores     map[string]store.Options // Redis too, by the names in Info.Store
+	Stores     map[string]store.Options // including Redis, by the names in Info.Store
 	Baselines  bool
 	Progress   func(Progress)
 	Watch      func(*results.Report, []results.Wait)
@@ -46,7 +46,7 @@ func (p Plan) Validate() error {
 	var problems []error
 	said := map[string]bool{}
 	for _, point := range p.points() {
-		// Report once what is wrong with several points of a sweep.
+		// Report an error once, even if several points of a sweep have it.
 		for _, problem := range []error{point.Workload.Load(), point.Workload.Validate(), p.mixes(point.Workload)} {
 			if problem != nil && !said[problem.Error()] {
 				said[problem.Error()] = true
@@ -114,7 +114,7 @@ func (p Plan) Titles() []string {
 	return all
 }
 
-// Warnings names settings that are allowed but rarely meant.
+// Warnings lists settings that are allowed but rarely intended.
 func (p Plan) Warnings() results.Remarks {
 	var warnings results.Remarks
 	for _, point := range p.points() {
@@ -153,11 +153,11 @@ func (p Plan) points() []workloads.Point {
 	return p.Sweep
 }
 
-// largestDrawnSeed keeps random seeds short enough to type.
+// largestDrawnSeed limits random seeds to a length that a user can type.
 const largestDrawnSeed = 1_000_000_000
 
-// seeded returns the plan with a seed: if none was given, a random one, the same for all points of a
-// sweep. With a fixed seed every session would use the same order.
+// seeded returns the plan with a seed. If the user gave none, it draws one seed for all points of a sweep, because with
+// a fixed default every session would run the strategies in the same order.
 func (p Plan) seeded() Plan {
 	if p.points()[0].Workload.Seed != 0 {
 		return p

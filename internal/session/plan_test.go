@@ -6,8 +6,7 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// Without a seed two sessions are to run the strategies in orders of their own; with
-// one they repeat each other.
+// Two sessions without a seed run the strategies in different orders. With the same seed they use the same order.
 func TestAPlanWithoutASeedDrawsOne(t *testing.T) {
 	t.Parallel()
 	var plan Plan

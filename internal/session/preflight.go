@@ -34,10 +34,11 @@ func Preflight(ctx context.Context, plan Plan) ([]results.Symptom, results.Redis
 	return found, server, errors.Join(ctx.Err(), err, closed)
 }
 
-// preflight is what the preflight of a run has found.
+// preflight lists the findings of a preflight, one symptom per step.
 type preflight []results.Symptom
 
-// add adds what a step says. Whatever keeps the steps from going on is trouble, too.
+// add runs a step and adds its symptom. If the step returns an error, the symptom is also Trouble, and the preflight
+// ends.
 func (p *preflight) add(name string, find func(*results.Symptom) error) error {
 	symptom := results.Symptom{Name: name, State: results.Well}
 	err := find(&symptom)
@@ -50,12 +51,13 @@ func (p *preflight) add(name string, find func(*results.Symptom) error) error {
 	return err
 }
 
-// say adds a sentence.
+// say adds a sentence to a symptom.
 func say(symptom *results.Symptom, format string, args ...any) {
 	symptom.Says = append(symptom.Says, untrusted.Printable(fmt.Sprintf(format, args...)))
 }
 
-// trouble adds what fails, in place of what is well, and what to do about it.
+// trouble marks a symptom as Trouble and adds the error. The first trouble replaces the sentences about checks that
+// passed.
 func trouble(symptom *results.Symptom, err error) {
 	if symptom.State != results.Trouble {
 		symptom.State, symptom.Says = results.Trouble, nil
@@ -66,7 +68,7 @@ func trouble(symptom *results.Symptom, err error) {
 	}
 }
 
-// refusal returns everything that keeps the run from being measured, with what to do about it; nil if there is nothing.
+// refusal returns an error with all troubles and their remedies; nil if there is no trouble.
 func (p preflight) refusal() error {
 	var lines, next []error
 	for _, symptom := range p {
@@ -86,7 +88,7 @@ func (p preflight) refusal() error {
 	return limited{errors.Join(append(lines, next...)...)}
 }
 
-// warnings returns the notes.
+// warnings returns a remark for each preflight symptom in state Note, which does not stop the run.
 func (p preflight) warnings() (all results.Remarks) {
 	for _, symptom := range p {
 		if symptom.State == results.Note {
@@ -97,7 +99,7 @@ func (p preflight) warnings() (all results.Remarks) {
 	return all
 }
 
-// preflight tries what the run will do. An error means that the servers do not answer.
+// preflight tries each kind of operation that the run will need. It returns an error if the servers do not answer.
 func (s *session) preflight(ctx context.Context) (found preflight, err error) {
 	for _, step := range []struct {
 		name string
@@ -142,10 +144,10 @@ func (s *session) software(_ context.Context, symptom *results.Symptom) error {
 	return nil
 }
 
-// limited is a store.ErrConfig whose message has only the limits, one per line.
+// limited is a store.ErrConfig whose message consists only of the wrapped errors, one per line.
 type limited struct{ error }
 
 func (l limited) Is(target error) bool { return target == store.ErrConfig }
 
-// Unwrap returns the limits one by one.
+// Unwrap returns the wrapped errors.
 func (l limited) Unwrap() []error { return l.error.(interface{ Unwrap() []error }).Unwrap() }

@@ -50,8 +50,8 @@ func packed(t *testing.T, text string) []byte {
 	return record.Bytes()
 }
 
-// A record that others wrote or damaged makes its generator missing. It costs no more than a genuine one, and takes
-// nothing from the records of the others, nor from the one that this generator handed in.
+// If a record is forged or damaged, its generator is reported as missing. Such a record costs no more memory than a
+// genuine one. The records of the other generators, and this generator's own record, are kept.
 func TestForgedRecords(t *testing.T) {
 	t.Parallel()
 	_, genuine := recorded(t)

@@ -14,24 +14,24 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// refusals is what the servers refuse to a run.
+// refusals collects what the servers refuse to a run, and the results of trying its strategies.
 type refusals struct {
-	try      bool // the strategies, as far as they lack nothing
+	try      bool // whether to try the strategies that lack nothing
 	tried    int
-	able     int // to acquire and release
+	able     int // strategies that could acquire and release
 	failures []error
 	next     []string
 	missing  map[string]store.Missing // by server
 }
 
-// permitted finds all that the servers refuse to lockbench itself or to the strategies. If try is true it tries the
-// strategies that lack nothing. A missing right would otherwise fail in the middle of a run, or only for a waiter. If
-// the servers cannot do what a strategy needs, the strategy becomes unfit.
+// permitted finds every right and command that lockbench or a strategy needs and a server refuses. Without this check
+// the run would fail later, possibly only when a client waits. If try is set, permitted also tries each strategy that
+// lacks nothing. A strategy is left out if the server does not support an operation that it needs.
 func (s *session) permitted(ctx context.Context, symptom *results.Symptom, try bool) error {
 	r := &refusals{try: try, missing: map[string]store.Missing{}}
 	for _, p := range s.servers {
 		for _, need := range s.needs(p) {
-			if need.Costs != "" { // see figures
+			if need.Costs != "" { // only a figure would be missing: see figures
 				continue
 			}
 			if err := s.ask(ctx, r, p.name, need.By, need.Rights); err != nil {
@@ -39,7 +39,7 @@ func (s *session) permitted(ctx context.Context, symptom *results.Symptom, try b
 			}
 		}
 	}
-	r.try = try && len(r.failures) == 0 // without what lockbench itself needs, no strategy connects
+	r.try = try && len(r.failures) == 0 // if lockbench itself lacks a right, no strategy can connect
 	for _, v := range s.plan.Strategies {
 		name := s.plan.storeOf(v)
 		if name == "" || s.unfit(v) != "" {
@@ -62,7 +62,7 @@ func (s *session) permitted(ctx context.Context, symptom *results.Symptom, try b
 	return nil
 }
 
-// ask adds what a server refuses of what a part of the run needs.
+// ask records which of the rights that a part of the run needs are refused by a server.
 func (s *session) ask(ctx context.Context, r *refusals, server, part string, rights strategies.Rights) error {
 	found, err := s.missing(ctx, server, rights)
 	if n := len(found.Rights); n > 0 {
@@ -79,7 +79,7 @@ func (s *session) ask(ctx context.Context, r *refusals, server, part string, rig
 	return err
 }
 
-// sum says what came of it.
+// sum writes the findings in r to the symptom.
 func (s *session) sum(symptom *results.Symptom, r *refusals) {
 	var out []string
 	var left []results.LeftOut
@@ -121,10 +121,10 @@ func (s *session) try(ctx context.Context, r *refusals, v strategies.Variant) er
 	server, name := s.server(v), s.plan.storeOf(v)
 	job := engine.Job{
 		Strategy: v, Workload: s.report.Workload, Target: server,
-		Session: s.own, // other generators try too
+		Session: s.own, // not the shared s.id: other generators try at the same time
 	}
 	for _, point := range s.plan.points() {
-		if point.Workload.Work == workloads.WorkCounter { // the point that does most
+		if point.Workload.Work == workloads.WorkCounter { // this point needs the most operations
 			job.Workload = point.Workload
 		}
 	}
@@ -135,7 +135,7 @@ func (s *session) try(ctx context.Context, r *refusals, v strategies.Variant) er
 	case all == nil && v.Info().Driver:
 	case all == nil:
 		r.able++
-	case ctx.Err() != nil: // they are due to that
+	case ctx.Err() != nil: // the end of ctx caused the failures
 	case errors.Is(all, errors.ErrUnsupported):
 		s.unsupported[v.Name()] = all.Error()
 	default:
@@ -152,7 +152,7 @@ func (s *session) try(ctx context.Context, r *refusals, v strategies.Variant) er
 	return nil
 }
 
-// remedies says how to give a server's user what is missing.
+// remedies returns the steps that give a server's user the missing rights and commands.
 func remedies(server store.Server, missing store.Missing) (next []string) {
 	if e, ok := server.(store.Examiner); ok && len(missing.Rights) > 0 {
 		next = append(next, "have an administrator run "+e.Grant(missing.Rights)+
@@ -166,16 +166,16 @@ func remedies(server store.Server, missing store.Missing) (next []string) {
 	return next
 }
 
-// missing returns what a server refuses of these rights; nothing if it cannot say.
+// missing returns which of these rights a server refuses; none if the store cannot report it.
 func (s *session) missing(ctx context.Context, name string, rights strategies.Rights) (store.Missing, error) {
 	e, ok := s.named(name).(store.Examiner)
 	if !ok {
 		return store.Missing{}, nil
 	}
-	return e.Missing(ctx, rights, engine.Prefix, "{"+s.own+":0:1}") // as the keys of engine.Job.Try
+	return e.Missing(ctx, rights, engine.Prefix, "{"+s.own+":0:1}") // like the keys of engine.Job.Try
 }
 
-// needs returns what lockbench itself needs of a server.
+// needs returns the rights that lockbench itself needs on a server.
 func (s *session) needs(p namedServer) []store.Need {
 	e, ok := p.server.(store.Examiner)
 	if !ok {
@@ -198,7 +198,7 @@ func (s *session) needs(p namedServer) []store.Need {
 	return e.Needs(uses)
 }
 
-// figures says which figures will not be known, and why.
+// figures reports which figures the server cannot provide, and why.
 func (s *session) figures(ctx context.Context, symptom *results.Symptom) error {
 	for _, p := range s.servers {
 		var lacking store.Missing
@@ -216,7 +216,7 @@ func (s *session) figures(ctx context.Context, symptom *results.Symptom) error {
 				lacking.Add(missing)
 			}
 		}
-		if len(lacking.Rights)+len(lacking.Commands) > 0 { // an administrator cannot grant the commands
+		if len(lacking.Rights)+len(lacking.Commands) > 0 { // for missing commands alone there is no GRANT to suggest
 			symptom.Next = append(symptom.Next, remedies(p.server, store.Missing{Rights: lacking.Rights})...)
 			continue
 		}
@@ -226,7 +226,7 @@ func (s *session) figures(ctx context.Context, symptom *results.Symptom) error {
 		case reading.CPU != nil && reading.Commands != nil:
 			say(symptom, "%s reports CPU and commands", p.name)
 		default:
-			say(symptom, "%s does not report all of CPU and commands: what it does not is shown as a dash", p.name)
+			say(symptom, "%s does not report both CPU and commands: the report shows a dash for what is missing", p.name)
 		}
 	}
 	return nil

@@ -16,14 +16,14 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// scheduled is a planned run: a strategy at a point of the sweep.
+// scheduled is one run of a round: a strategy at a point of the sweep.
 type scheduled struct {
 	strategies.Variant
 	point workloads.Point
 }
 
-// measureRounds runs every strategy once per round at every point of the sweep. The seed shuffles
-// the order, so that drift affects all alike.
+// measureRounds runs every strategy once per round at every point of the sweep. The seed shuffles the order in each
+// round, so that a drift of the machine affects all strategies alike.
 func (s *session) measureRounds(ctx context.Context) error {
 	s.chooseStrategies()
 	for round := 1; round <= s.plan.Rounds; round++ {
@@ -39,7 +39,8 @@ func (s *session) measureRounds(ctx context.Context) error {
 			if ctx.Err() != nil {
 				return nil
 			}
-			// Run numbers follow the plan, even if a run is left out: other generators may not leave it out.
+			// Count the run even if this generator skips it: another generator may execute it, and both must use the same run
+			// numbers.
 			s.begun++
 			var err error
 			if !s.leftOut(next.Variant) {
@@ -82,7 +83,7 @@ func (s *session) chooseStrategies() {
 	s.report.Warnings = append(s.report.Warnings, unlike(s.report.Strategies)...)
 }
 
-// unfit says why a strategy cannot run on these servers; "" if it can.
+// unfit returns why a strategy cannot run on these servers; "" if it can.
 func (s *session) unfit(v strategies.Variant) string {
 	if why := unfit(v.Info(), s.report.Workload, s.server(v)); why != "" {
 		return why
@@ -90,7 +91,7 @@ func (s *session) unfit(v strategies.Variant) string {
 	return s.unsupported[v.Name()]
 }
 
-// unfit says why a strategy cannot run on servers of a layout; nil means no servers.
+// unfit returns why a strategy cannot run on servers of this layout; a nil layout means that it uses no server.
 func unfit(info strategies.Info, w workloads.Spec, layout store.Layout) string {
 	switch {
 	case len(w.Faults) > 0 && info.Nodes == 0:
@@ -103,7 +104,7 @@ func unfit(info strategies.Info, w workloads.Spec, layout store.Layout) string {
 	return layout.Unfit(info)
 }
 
-// leaveOut records that a strategy does not run, or not any more.
+// leaveOut removes a strategy from the remaining runs and records the reason.
 func (s *session) leaveOut(v strategies.Variant, code results.Code, why string) {
 	s.report.LeftOut = append(s.report.LeftOut,
 		results.LeftOut{Strategy: v.Name(), Why: code.Remark(untrusted.Printable(why))})
@@ -113,7 +114,7 @@ func (s *session) leaveOut(v strategies.Variant, code results.Code, why string) 
 // from then on; a returned error ends the session.
 func (s *session) measure(ctx context.Context, v scheduled, round, order int) error {
 	server := s.server(v.Variant)
-	if server != nil { // wait for the end of an earlier run's faults
+	if server != nil { // wait until the servers have recovered from the faults of an earlier run
 		if err := server.Settle(ctx); err != nil && ctx.Err() == nil {
 			return fmt.Errorf("before %s: %w", v.Name(), err)
 		}
@@ -195,7 +196,7 @@ func (s *session) measure(ctx context.Context, v scheduled, round, order int) er
 	return nil
 }
 
-// leftOut says whether a strategy was left out after the round began.
+// leftOut reports whether a strategy was left out after the round began.
 func (s *session) leftOut(v strategies.Variant) bool {
 	return !slices.ContainsFunc(s.strategies, func(left strategies.Variant) bool { return left.Name() == v.Name() })
 }

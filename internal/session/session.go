@@ -1,6 +1,6 @@
-// Package session carries a plan out. session.go has its steps: open the stores (stores.go), try once all that follows
+// Package session executes a plan. session.go contains its steps: open the stores (stores.go), run the preflight
 // (preflight.go with limits.go and rights.go), measure the baselines (baselines.go), run every strategy in every round
-// (rounds.go), and complete the report. plan.go says which plans there are, and generators.go how several processes
+// (rounds.go), and complete the report. plan.go defines and validates plans. generators.go lets several processes
 // measure one plan together.
 package session
 
@@ -55,16 +55,16 @@ func Run(ctx context.Context, plan Plan) (*results.Report, error) {
 type session struct {
 	plan        Plan
 	seedGiven   bool
-	own, id     string        // of the keys of this process alone, and of those that generators have in common
-	together    *together     // the part in a session of several generators; nil if it is alone
+	own, id     string        // run IDs: own is in the keys of this process alone, id in those that all generators share
+	together    *together     // nil for a single generator
 	servers     []namedServer // of the stores that strategies use, Redis first
 	strategies  []strategies.Variant
-	unsupported map[string]string // what the servers lack, by strategy
+	unsupported map[string]string // by strategy, the error that shows what the servers do not support
 	report      *results.Report
 	before      *results.Reading
 	begun       int // runs begun
 	granted     int64
-	failures    []error // errors that left strategies out
+	failures    []error // the errors for which strategies were left out
 }
 
 // open opens the stores that the strategies need.
@@ -88,7 +88,7 @@ func open(ctx context.Context, plan Plan) (*session, error) {
 	s.id = s.own
 	s.progress("", 0, "start", 0, nil)
 	if err := s.openStores(ctx); err != nil {
-		if len(s.servers) > 0 && s.servers[0].server.Refused(err) != "" { // generators may not meet: name all that is missing
+		if len(s.servers) > 0 && s.servers[0].server.Refused(err) != "" { // list all missing rights
 			if found, failed := s.preflight(ctx); failed == nil && found.refusal() != nil {
 				err = found.refusal()
 			}
@@ -106,7 +106,7 @@ func open(ctx context.Context, plan Plan) (*session, error) {
 	return s, nil
 }
 
-// read reads Redis's counters; nil if that fails or there is no Redis.
+// read returns a reading of Redis's counters; nil if it fails or the session has no Redis.
 func (s *session) read(ctx context.Context) *results.Reading {
 	redis := s.named(store.Redis)
 	if redis == nil {
@@ -119,7 +119,7 @@ func (s *session) read(ctx context.Context) *results.Reading {
 	return &reading
 }
 
-// last takes the last reading. It does not wait long for servers that stopped answering.
+// last returns the final reading. If the servers stopped answering, it waits only briefly.
 func (s *session) last(ctx context.Context, err error) *results.Reading {
 	if errors.Is(err, store.ErrUnreachable) {
 		var cancel context.CancelFunc

@@ -24,7 +24,8 @@ func (p Plan) storeOf(v strategies.Variant) string {
 	return cmp.Or(v.Info().Store, store.Redis)
 }
 
-// storesNeeded returns the names of the stores that the strategies use, Redis first. Several generators meet there.
+// storesNeeded returns the names of the stores that the strategies use, Redis first. Several generators always need
+// Redis, which has their barrier.
 func (p Plan) storesNeeded() []string {
 	var names []string
 	if p.Generators.several() {
@@ -41,11 +42,10 @@ func (p Plan) storesNeeded() []string {
 	return names
 }
 
-// wrongStores returns the errors of the stores' options, and of the faults that the workload
-// injects there.
+// wrongStores returns the errors in the options of all stores, and an error for each fault that a store cannot inject.
 func (p Plan) wrongStores() []error {
 	var problems []error
-	// Redis's address may be in the environment for other runs.
+	// An unused address of Redis is no error: the environment may set it for other runs.
 	for _, name := range p.storesTold() {
 		needed := slices.Contains(p.storesNeeded(), name) || name == rowsStore && p.transacts()
 		if name != store.Redis && !p.at(name).Started() && !needed {
@@ -71,7 +71,7 @@ func (p Plan) wrongStores() []error {
 		if slices.Contains(p.storesNeeded(), name) {
 			wrong = append(wrong, kind.Layout(p.at(name)).Impossible(p.points()[0].Workload.Faults)...)
 		}
-		for _, problem := range wrong { // report an error of several stores once
+		for _, problem := range wrong { // report an error that several stores have only once
 			if problem != nil && !said[problem.Error()] {
 				said[problem.Error()] = true
 				problems = append(problems, problem)
@@ -81,7 +81,7 @@ func (p Plan) wrongStores() []error {
 	return problems
 }
 
-// storesTold returns the names of the needed stores, also for rows, and of those with an address.
+// storesTold returns the names of the stores that strategies or --work transaction need, and of those with an address.
 func (p Plan) storesTold() []string {
 	names := p.storesNeeded()
 	if p.transacts() && !slices.Contains(names, rowsStore) {
@@ -101,8 +101,8 @@ func (p Plan) storesTold() []string {
 // at returns the options of a store.
 func (p Plan) at(name string) store.Options { return p.Stores[name] }
 
-// openStores finds or starts all stores that the plan needs. After an error the session closes those
-// that were opened.
+// openStores finds or starts all stores that the plan needs. If it fails, the caller must close the stores opened so
+// far.
 func (s *session) openStores(ctx context.Context) error {
 	for _, name := range s.plan.storesNeeded() {
 		server, err := s.openStore(ctx, name, name, s.plan.at(name))
@@ -147,11 +147,12 @@ func (s *session) openStore(ctx context.Context, name, storeName string, o store
 	return server, nil
 }
 
-// countersName is the name of the Redis that has counters and no locks.
+// countersName is the name of a Redis that has only the counters, no locks.
 const countersName = "counter"
 
-// openCounters opens a Redis for the counters if no strategy locks in one, or if no fault may hit them. With
-// workloads.CounterApart it is always one of lockbench's own, else the user's if there is one.
+// openCounters opens a Redis for the counters if no strategy locks in Redis, or if workloads.CounterApart keeps them
+// out of reach of the faults. For CounterApart lockbench starts that Redis itself; otherwise it uses the user's Redis
+// if one is given.
 func (s *session) openCounters(ctx context.Context) error {
 	counts, apart := false, false
 	for _, point := range s.plan.points() {
@@ -174,7 +175,7 @@ func (s *session) openCounters(ctx context.Context) error {
 	return nil
 }
 
-// rowsStore is the store that has the rows of --work transaction.
+// rowsStore is the name of the store with the rows of --work transaction.
 const rowsStore = "postgres"
 
 // transacts reports whether holders change rows in transactions.
@@ -184,7 +185,7 @@ func (p Plan) transacts() bool {
 	})
 }
 
-// openRows creates the table of --work transaction, in a server that is opened for it unless a strategy locks there.
+// openRows creates the table of --work transaction. It opens PostgreSQL unless a strategy already locks there.
 func (s *session) openRows(ctx context.Context) error {
 	if !s.plan.transacts() {
 		return nil
@@ -197,7 +198,7 @@ func (s *session) openRows(ctx context.Context) error {
 	return s.named(rowsStore).(store.Transactor).CreateTable(ctx)
 }
 
-// rows returns the server with the rows of a workload; nil without.
+// rows returns the server with the rows of a workload; nil if the workload has none.
 func (s *session) rows(w workloads.Spec) store.Transactor {
 	if w.Work != workloads.WorkTransaction {
 		return nil
@@ -213,8 +214,8 @@ func (s *session) countersAt(w workloads.Spec) string {
 	return store.Redis
 }
 
-// hub returns the Redis with the counters of a strategy's run, or with its generators; nil if the run needs none beside
-// the store of the locks.
+// hub returns the Redis that has the counters or connects the generators of a strategy's run; nil if that is the store
+// of the locks or the run needs none.
 func (s *session) hub(v strategies.Variant, w workloads.Spec) store.Hub {
 	name := s.plan.storeOf(v)
 	switch {
@@ -230,14 +231,14 @@ func (s *session) hub(v strategies.Variant, w workloads.Spec) store.Hub {
 	return hub
 }
 
-// namedServer is a server of the session, with its store.
+// namedServer is an open store of the session: the name of the store, or countersName, and its servers.
 type namedServer struct {
 	name   string
 	server store.Server
 }
 
-// durability says what a crash of the store may lose of a strategy's locks; "" if not known, or
-// without a store.
+// durability returns how much a crash of the store may lose of a strategy's locks, as a store.Durability; "" if that is
+// unknown or the strategy uses no store.
 func (s *session) durability(v strategies.Variant) string {
 	server := s.server(v)
 	switch {
@@ -249,7 +250,7 @@ func (s *session) durability(v strategies.Variant) string {
 	return server.Describe().Durability
 }
 
-// unlike warns if the compared locks lose different amounts in a crash; else it returns "".
+// unlike returns a warning if the compared locks have different durability; otherwise nil.
 func unlike(all []results.Strategy) results.Remarks {
 	var parts []string
 	classes := map[string]bool{}
@@ -268,7 +269,7 @@ func unlike(all []results.Strategy) results.Remarks {
 // server returns the server that a strategy uses; nil if it needs none.
 func (s *session) server(v strategies.Variant) store.Server { return s.named(s.plan.storeOf(v)) }
 
-// named returns a server of a store; nil if there is none.
+// named returns the server with this name; nil if the session has none.
 func (s *session) named(name string) store.Server {
 	if i := slices.IndexFunc(s.servers, func(p namedServer) bool { return p.name == name }); i >= 0 {
 		return s.servers[i].server

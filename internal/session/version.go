@@ -19,7 +19,7 @@ func Version() string {
 	return version
 }
 
-// commit is the commit of a build from a work tree; "" if it is not known.
+// commit returns the commit of a build from a work tree; "" if it is unknown.
 func commit() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

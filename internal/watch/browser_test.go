@@ -28,8 +28,8 @@ const hostile = `<img src=x onerror="document.title='owned'"></main><script>docu
 
 // TestInABrowserFramesKeepWhatTheReaderDid follows two runs on a phone and on a screen. Frames do not take away the
 // focus, the order of a table or the hidden strategies, and a screen reader speaks only when the run changes. The
-// browser and axe-core complain of nothing, and the report at the end has a script that works. With
-// LOCKBENCH_PICTURES=DIR the test keeps what it saw.
+// browser and axe-core report no problem, and the script of the final report works. With LOCKBENCH_PICTURES=DIR the
+// test saves screenshots.
 func TestInABrowserFramesKeepWhatTheReaderDid(t *testing.T) {
 	axe, err := os.ReadFile(os.Getenv("LOCKBENCH_AXE"))
 	if err != nil {
@@ -51,7 +51,7 @@ func TestInABrowserFramesKeepWhatTheReaderDid(t *testing.T) {
 	}
 }
 
-// session is a report of three strategies and two rounds, made of recorded runs.
+// session returns a report of three strategies and two rounds, built from recorded runs.
 func session(t *testing.T) *results.Report {
 	r := recorded(t)
 	runs := r.Runs
@@ -124,7 +124,7 @@ func follow(t *testing.T, browser context.Context, width int64, scheme, axe stri
 
 	w, urls := open(t, Addresses{Live: "127.0.0.1:0"})
 	whole := session(t)
-	// frame shows a run after so many of its seconds, with a phase by which the page's text can be found
+	// frame shows the given seconds of the last of these runs. Its phase text identifies the frame in the page.
 	frame := func(runs, second int) {
 		t.Helper()
 		r := *whole
@@ -199,7 +199,7 @@ func follow(t *testing.T, browser context.Context, width int64, scheme, axe stri
 		t.Error("a phase that is not usual is not spoken")
 	}
 	before := shows(spoken)
-	// with the usual phase nothing is spoken, until the run changes
+	// During the usual phase a screen reader must stay silent until the run changes.
 	quiet := func(run, round int, title string, at int) {
 		t.Helper()
 		w.Progress(html.Progress{Run: run, Runs: 6, Title: title, Round: round, Phase: "measure"}, time.Minute)

@@ -24,11 +24,11 @@ var script string
 var policy = html.Policy(html.Script, script) + "; connect-src 'self'; frame-ancestors 'none'"
 
 const (
-	mostReaders = 64                     // concurrent readers of the page, and of the stream
-	between     = 250 * time.Millisecond // least time between two frames for a browser
+	mostReaders = 64                     // limit of concurrent requests, for the page and for the stream separately
+	between     = 250 * time.Millisecond // minimum time between two frames for a browser
 )
 
-// live is the page that follows a run, and ends as its report.
+// live is the page that follows a run and finally turns into its report.
 type live struct {
 	ended chan struct{} // closed with the last frame
 
@@ -37,13 +37,13 @@ type live struct {
 	newest *frame
 }
 
-// frame is what a browser shows until the next frame. A frame is made once, when the first browser asks for it. So
-// frames cost nothing without a browser, and a slow browser only misses some.
+// frame is one state of the page. It is rendered once, when the first browser requests it. Therefore frames cost
+// nothing without a browser, and a slow browser only skips some.
 type frame struct {
 	event string                 // seen or report
-	part  func() ([]byte, error) // what is sent with the event
+	part  func() ([]byte, error) // the HTML that is sent with the event
 	page  func() ([]byte, error) // the whole page
-	next  chan struct{}          // closed when there is a newer one
+	next  chan struct{}          // closed when a newer frame exists
 }
 
 func once(write func(io.Writer) error) func() ([]byte, error) {
@@ -60,7 +60,7 @@ func newLive() *live {
 	return l
 }
 
-// frame is what has been seen. The caller locks mu.
+// frame returns a frame with the current state. The caller holds mu.
 func (l *live) frame() *frame {
 	now := l.seen
 	now.Script = template.JS(script) // embedded, so it is safe
@@ -71,7 +71,7 @@ func (l *live) frame() *frame {
 	}
 }
 
-// update changes what the page shows.
+// update changes the state of the page and publishes it as a new frame.
 func (l *live) update(change func(*html.Live)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -84,7 +84,7 @@ func (l *live) show(f *frame) {
 	l.newest = f
 }
 
-// end shows the report as the last frame.
+// end publishes the report as the last frame.
 func (l *live) end(report results.File) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -99,7 +99,7 @@ func (l *live) current() *frame {
 	return l.newest
 }
 
-// pages are the page and the stream of frames for it.
+// pages returns the handler of the page and of its event stream.
 func (l *live) pages() http.Handler {
 	paths := http.NewServeMux()
 	paths.HandleFunc("/{$}", limited(l.page))
@@ -107,7 +107,7 @@ func (l *live) pages() http.Handler {
 	return paths
 }
 
-// limited answers only mostReaders at the same time.
+// limited refuses requests while mostReaders others are being answered.
 func limited(answer http.HandlerFunc) http.HandlerFunc {
 	var readers atomic.Int64
 	return func(w http.ResponseWriter, r *http.Request) {
@@ -132,7 +132,8 @@ func (l *live) page(w http.ResponseWriter, _ *http.Request) {
 	_, _ = w.Write(page) // an error means that the reader is gone
 }
 
-// events sends frames until the last one, or until the browser does not take one in time.
+// events sends frames up to the last one. It stops earlier if the browser disconnects or does not accept a frame within
+// patience.
 func (l *live) events(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
@@ -142,7 +143,7 @@ func (l *live) events(w http.ResponseWriter, r *http.Request) {
 		case <-r.Context().Done():
 			return
 		}
-		pause, stop := context.WithTimeout(r.Context(), between) // progress and figures of a second make one frame
+		pause, stop := context.WithTimeout(r.Context(), between) // one frame for progress and figures
 		select {
 		case <-pause.Done():
 		case <-l.ended:
@@ -151,7 +152,7 @@ func (l *live) events(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// send writes a frame. JSON keeps it on one line.
+// send writes a frame as an event. JSON encodes its line breaks, which would end the event's data.
 func (l *live) send(w http.ResponseWriter, f *frame) error {
 	page, err := f.part()
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 	"github.com/lockbench/lockbench/results/html"
 )
 
-// stream reads the frames of a page from there on.
+// stream returns a function that reads the next frame of the page at a URL.
 func stream(t *testing.T, url string) func() (event, page string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"events", nil)
@@ -52,7 +52,7 @@ func stream(t *testing.T, url string) func() (event, page string) {
 	}
 }
 
-// The end of the session is expected from the beginning of the current run, so it does not move within the run.
+// The expected end of the session is computed at the beginning of the current run, so it does not move within that run.
 func TestTheExpectedEndDoesNotMoveWithinARun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &Watchers{live: newLive()}
@@ -74,7 +74,7 @@ func TestTheExpectedEndDoesNotMoveWithinARun(t *testing.T) {
 	})
 }
 
-// browser counts the frames that it takes.
+// browser counts the frames that it receives.
 type browser struct {
 	*httptest.ResponseRecorder
 	frames atomic.Int64
@@ -112,7 +112,7 @@ func TestASecondMakesOneFrame(t *testing.T) {
 	})
 }
 
-// Every browser gets what is new, and in the end the page that report writes.
+// Every browser receives each new state and, at the end, the same page that the report command writes.
 func TestThePageFollowsTheRunAndEndsAsTheReport(t *testing.T) {
 	w, urls := open(t, Addresses{Live: "127.0.0.1:0"})
 	w.Progress(html.Progress{Phase: "about to <begin>"}, 0)
@@ -155,7 +155,7 @@ func TestThePageFollowsTheRunAndEndsAsTheReport(t *testing.T) {
 	}
 }
 
-// A run must not wait for a browser that reads nothing, nor at its end.
+// Neither a run nor its end must wait for a browser that reads nothing.
 func TestNobodyWaitsForABrowserThatReadsNothing(t *testing.T) {
 	w, urls := open(t, Addresses{Live: "127.0.0.1:0"})
 	host := strings.Trim(strings.TrimPrefix(urls[0], "http://"), "/")
@@ -174,7 +174,7 @@ func TestNobodyWaitsForABrowserThatReadsNothing(t *testing.T) {
 	}
 	next := stream(t, urls[0])
 	next()
-	long := strings.Repeat("x", 8<<20) // more than the kernel keeps for the sockets of one who reads nothing
+	long := strings.Repeat("x", 8<<20) // more than the socket buffers hold for a client that reads nothing
 	for i := range 20 {
 		w.Progress(html.Progress{Phase: fmt.Sprint(i, long)}, 0)
 	}
@@ -197,10 +197,10 @@ func TestStreamsAreBounded(t *testing.T) {
 	w.End(results.File{Report: recorded(t)})
 }
 
-// reader takes nothing until it is let go.
+// reader blocks in its first Write until the test releases it.
 type reader struct {
 	http.ResponseWriter
-	got chan *byte // the first byte of what it is to take
+	got chan *byte // receives the address of the first byte written
 	let chan struct{}
 }
 
@@ -210,7 +210,7 @@ func (r reader) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// However many ask for the page at the same time, it is made once, and only some are answered.
+// The page is rendered once for all concurrent requests, and requests beyond mostReaders are refused.
 func TestThePageIsMadeOnceForAllWhoAsk(t *testing.T) {
 	pages := newLive().pages()
 	got, let := make(chan *byte), make(chan struct{})

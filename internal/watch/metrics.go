@@ -19,36 +19,36 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// metrics collects the figures of every strategy in the last report: the sum of all its runs.
+// metrics is a Prometheus collector. For every strategy it sums the figures of all runs in the last report.
 type metrics struct {
 	registry *prometheus.Registry
-	classic  bool // histograms have no native buckets
+	classic  bool // send histograms without native buckets
 	last     atomic.Pointer[seen]
 
 	mu     sync.Mutex
 	series map[[2]string]*series // by strategy and point
 }
 
-// seen is a report and the waits of its last run at that moment; there are none after the end of the run.
+// seen is a report and the open waits of its last run. The waits are empty after the run has ended.
 type seen struct {
 	report  *results.Report
 	waiting []results.Wait
 }
 
-// series are the series of a strategy, in a sweep at one point.
+// series has the sums of one strategy, in a sweep those of one point.
 type series struct {
-	ended total // the sum of all runs but the last, which may be under way
+	ended total // the sum of all runs except the last, which may still be under way
 	runs  int   // number of runs in the sum
-	// texts are the errors with a series of their own: the first ones seen, so that no counter goes down.
+	// texts are the errors that have a separate series. They are the first ones seen, so that no counter goes down.
 	texts map[string]bool
-	// cpu is the largest sum of the servers' CPU time. A run under way does not know it where a reading failed.
+	// cpu is the largest sum of the servers' CPU time so far. It keeps the counter from going down when a reading fails.
 	cpu float64
 }
 
 // total is a sum of runs.
 type total struct {
-	bins   []results.Histogram // by the place of the metric in all
-	sums   []float64           // likewise: counts, and the seconds in a histogram
+	bins   []results.Histogram // by the index of the metric in all
+	sums   []float64           // by the same index: the count, or the sum of a histogram in seconds
 	errors map[string]int64    // by series
 	cpu    float64             // of the servers
 }
@@ -59,7 +59,7 @@ func newMetrics() *metrics {
 	return m
 }
 
-// pages is the handler for Prometheus.
+// pages returns the handler that Prometheus scrapes.
 func (m *metrics) pages() http.Handler {
 	handler := promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4, Timeout: patience})
 	paths := http.NewServeMux()
@@ -67,20 +67,20 @@ func (m *metrics) pages() http.Handler {
 	return paths
 }
 
-// metric is a metric of a strategy that sums its runs: a histogram, or a counter.
+// metric is a histogram or a counter that sums all runs of a strategy.
 type metric struct {
 	*prometheus.Desc
 	histogram func(results.Run) results.Distribution
 	counter   func(results.Run) float64
 }
 
-// gauge is a figure of the last run of a strategy, with the waits under way; nil if it is not known.
+// gauge is a figure of a strategy's last run, computed with its open waits; nil if it is unknown.
 type gauge struct {
 	*prometheus.Desc
 	of func(results.Run, []results.Wait) *float64
 }
 
-// labelled are the labels of a series. There is a point only in a sweep.
+// labelled has the names of a series' labels. The point is empty outside a sweep.
 var labelled = []string{"strategy", "point"}
 
 func described(name, help string, more ...string) *prometheus.Desc {
@@ -152,7 +152,7 @@ var (
 		"run", "edge")
 )
 
-// Describe names all metrics.
+// Describe sends the descriptions of all metrics.
 func (m *metrics) Describe(to chan<- *prometheus.Desc) {
 	for _, one := range all {
 		to <- one.Desc
@@ -193,7 +193,7 @@ func (m *metrics) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// send sends the metrics of a strategy. The runs before its last one are in its sum.
+// send sends the metrics of a strategy. It adds all runs before the last one to of.ended first.
 func (m *metrics) send(
 	of *series, runs []results.Run, waiting []results.Wait, labels []string, to chan<- prometheus.Metric,
 ) {
@@ -223,7 +223,7 @@ func (m *metrics) send(
 	for kind, count := range now.errors {
 		value(errorsTotal, prometheus.CounterValue, float64(count), kind)
 	}
-	if of.cpu = max(of.cpu, now.cpu); of.cpu > 0 { // 0 is not known
+	if of.cpu = max(of.cpu, now.cpu); of.cpu > 0 { // 0 means unknown
 		value(serverCPU, prometheus.CounterValue, of.cpu)
 	}
 	for i, run := range runs {
@@ -233,7 +233,7 @@ func (m *metrics) send(
 	}
 }
 
-// plus adds a run to those that have ended.
+// plus returns the sum of the ended runs and of one more run.
 func (s *series) plus(run results.Run) total {
 	sum := total{slices.Clone(s.ended.bins), slices.Clone(s.ended.sums), maps.Clone(s.ended.errors), s.ended.cpu}
 	for i, one := range all {
@@ -257,11 +257,12 @@ func (s *series) plus(run results.Run) total {
 }
 
 const (
-	mostErrors = 50  // further errors of a strategy share one more series
+	mostErrors = 50  // all further errors of a strategy share one additional series
 	mostText   = 120 // bytes of an error in a label
 )
 
-// kind returns the label of an error. A server may have chosen its text, so kind bounds it.
+// kind returns the label of an error. A server may have chosen the text, so kind limits its length and the number of
+// labels.
 func (s *series) kind(text string) string {
 	text = strings.ToValidUTF8(text, "�")
 	if len(text) > mostText {
@@ -274,12 +275,12 @@ func (s *series) kind(text string) string {
 	return text
 }
 
-// counted makes a histogram with the buckets of a classic one and, unless m.classic, of a native one.
+// counted returns a histogram with classic buckets and, unless m.classic is set, with native buckets too.
 func (m *metrics) counted(
 	desc *prometheus.Desc, bins results.Histogram, sum float64, labels []string,
 ) (prometheus.Metric, error) {
 	count, classic, native := uint64(0), map[float64]uint64{}, map[int]int64{}
-	above := bounds // the counts so far
+	above := bounds // the classic buckets that are not counted yet
 	for _, bin := range bins {
 		seconds := float64(max(1, bin.To)) / 1e9 // 0 has no logarithm
 		for ; len(above) > 0 && above[0] < seconds; above = above[1:] {
@@ -309,16 +310,17 @@ func (m *metrics) counted(
 // bounds are the upper bounds of the classic buckets in seconds, from 10 µs to 84 s.
 var bounds = prometheus.ExponentialBuckets(1e-5, 2, 24)
 
-// schema is that of the native buckets: each is wider than the last by a factor of 2^(1/8), or 9 %.
+// schema is the resolution of native histograms. Each bucket is wider than the previous one by a factor of 2^(1/8),
+// about 9 %.
 const schema = 3
 
-// histogram is classic and native at once: client_golang fills such a histogram only value by value.
+// histogram combines a classic and a native histogram. client_golang could fill such a histogram only value by value.
 type histogram struct {
 	prometheus.Metric
 	native prometheus.Metric
 }
 
-// Write writes both.
+// Write writes both kinds of buckets.
 func (h histogram) Write(to *dto.Metric) error {
 	var native dto.Metric
 	if err := h.native.Write(&native); err != nil {
@@ -330,7 +332,7 @@ func (h histogram) Write(to *dto.Metric) error {
 	both, from := to.Histogram, native.Histogram
 	both.Schema, both.ZeroThreshold, both.ZeroCount = from.Schema, from.ZeroThreshold, from.ZeroCount
 	both.PositiveSpan, both.PositiveDelta = from.PositiveSpan, from.PositiveDelta
-	if len(from.PositiveDelta) == 0 { // without a bucket Prometheus takes this series, and all after it, for classic
+	if len(from.PositiveDelta) == 0 { // without any native bucket Prometheus treats this and all later series as classic
 		both.PositiveSpan = []*dto.BucketSpan{{Offset: new(int32(0)), Length: new(uint32(1))}}
 		both.PositiveDelta = []int64{0}
 	}

@@ -20,7 +20,7 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// recorded is a report of runs that were measured.
+// recorded returns a report of real measured runs.
 func recorded(t *testing.T) *results.Report {
 	t.Helper()
 	file, err := os.Open("../../results/testdata/recorded.json")
@@ -35,7 +35,7 @@ func recorded(t *testing.T) *results.Report {
 	return report
 }
 
-// scraped is what Prometheus gets of the last of these reports, by series, after it has got the others.
+// scraped returns the series that Prometheus scrapes from the last report after it has scraped the earlier ones.
 func scraped(t *testing.T, reports ...*results.Report) (series map[string]string) {
 	t.Helper()
 	m := newMetrics()
@@ -110,7 +110,7 @@ func TestRunsOfAStrategyAddUp(t *testing.T) {
 	}
 }
 
-// sameSeries fails for each of the series that has another value; "" is none.
+// sameSeries fails the test for each series whose value differs from want; "" means that the series must be absent.
 func sameSeries(t *testing.T, about string, got, want map[string]string) {
 	t.Helper()
 	for series, value := range want {
@@ -120,7 +120,7 @@ func sameSeries(t *testing.T, about string, got, want map[string]string) {
 	}
 }
 
-// The waits under way belong to the last run; when it has ended, no client waits.
+// Open waits belong to the last run. When that run has ended, no client waits.
 func TestWaitingClientsAreOfTheRunUnderWay(t *testing.T) {
 	t.Parallel()
 	report := recorded(t)
@@ -150,7 +150,7 @@ func TestWaitingClientsAreOfTheRunUnderWay(t *testing.T) {
 	})
 }
 
-// A reading of the servers that fails must not take back what earlier ones have shown.
+// A failed reading of the servers must not lower the counter that earlier readings raised.
 func TestTheServersCPUNeverGoesDown(t *testing.T) {
 	t.Parallel()
 	cpu := func(seconds ...float64) *results.Report {
@@ -171,7 +171,7 @@ func TestTheServersCPUNeverGoesDown(t *testing.T) {
 		seen []*results.Report
 		want string
 	}{
-		{[]*results.Report{cpu(0)}, ""}, // not known is not 0
+		{[]*results.Report{cpu(0)}, ""}, // unknown differs from 0
 		{[]*results.Report{cpu(1.5), cpu(0)}, "1.5"},
 		{[]*results.Report{cpu(1.5), cpu(0), cpu(2)}, "2"},
 		{[]*results.Report{cpu(2), cpu(2, 0), cpu(2, 0.5)}, "2.5"},
@@ -182,7 +182,7 @@ func TestTheServersCPUNeverGoesDown(t *testing.T) {
 	}
 }
 
-// The p99 that Grafana shows is the table's: most clients may be waiting, and no histogram has them.
+// Grafana shows the same p99 as the table. That p99 includes open waits, which no histogram has.
 func TestTheP99OfPrometheusHasOpenWaits(t *testing.T) {
 	t.Parallel()
 	report := recorded(t)
@@ -208,7 +208,7 @@ func TestTheP99OfPrometheusHasOpenWaits(t *testing.T) {
 	}
 }
 
-// Strategies and servers choose their words, and how many they say.
+// Labels stay bounded whatever texts a strategy or a server chooses, and however many.
 func TestHostileLabelsAreBounded(t *testing.T) {
 	t.Parallel()
 	report := recorded(t)
@@ -237,7 +237,7 @@ func TestHostileLabelsAreBounded(t *testing.T) {
 	}
 }
 
-// Errors that become more frequent than those before them must not take their series.
+// An error that becomes more frequent than an earlier one must not take over that one's series.
 func TestCountsOfErrorsNeverGoDown(t *testing.T) {
 	t.Parallel()
 	reports := []*results.Report{recorded(t), recorded(t)}
@@ -261,7 +261,7 @@ func TestCountsOfErrorsNeverGoDown(t *testing.T) {
 	}
 }
 
-// Grafana's dashboard asks for what there is, and for all of it.
+// Grafana's dashboard queries only metrics that exist, and uses every one of them.
 func TestTheDashboardAsksForMetricsThatExist(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../deploy/grafana/lockbench.json")

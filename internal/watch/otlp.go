@@ -10,19 +10,19 @@ import (
 	"time"
 )
 
-// OTLP is the value of --metrics that pushes the metrics to an OTLP receiver. Only this value makes lockbench push:
-// a machine may have the standard variables for other programs.
+// OTLP is the value of --metrics that makes lockbench push the metrics to an OTLP receiver. The standard OTEL variables
+// alone do not, because a machine may have them for other programs.
 const OTLP = "otlp"
 
 const (
 	// often is the default time between two pushes; metrics change once a second. OpenTelemetry's default, a minute, is
 	// longer than most runs.
 	often = 2 * time.Second
-	// lastPush is how long the push at the end may take.
+	// lastPush limits the duration of the push at the end.
 	lastPush = 3 * time.Second
 )
 
-// receiver is the OTLP receiver that the standard variables name, without what may be a password.
+// receiver is the OTLP receiver that the standard variables name. It contains nothing that may be a password.
 type receiver struct {
 	address  string // scheme and host
 	interval time.Duration
@@ -34,12 +34,12 @@ type pusher interface {
 	close()
 }
 
-// newPusher is nil in a build without OTLP.
+// newPusher returns a pusher; it is nil in a build without OTLP.
 var newPusher func(to receiver) (pusher, error)
 
 var errNoOTLP = errors.New("this program is built without OTLP")
 
-// openPusher makes a pusher for the receiver that the standard variables name, and reads no server.
+// openPusher returns a pusher for the receiver that the standard variables name. It does not contact that receiver.
 func openPusher() (to receiver, p pusher, err error) {
 	const flag = "--metrics " + OTLP
 	to, problems := namedReceiver(os.Getenv)
@@ -57,8 +57,8 @@ func openPusher() (to receiver, p pusher, err error) {
 	return to, p, errors.Join(problems...)
 }
 
-// namedReceiver checks the variables of which OpenTelemetry would ignore a wrong value. The errors omit the values that
-// may contain a password.
+// namedReceiver reads the standard variables and checks those whose wrong values OpenTelemetry would ignore. The errors
+// omit the values that may contain a password.
 func namedReceiver(variable func(string) string) (to receiver, problems []error) {
 	set := func(names ...string) (name, value string) {
 		for _, name := range names {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// The receiver is that of the metrics before that of all signals, and errors do not show what may be a password.
+// The variables for metrics take precedence over those for all signals, and errors show nothing that may be a password.
 func TestTheStandardVariablesNameTheReceiver(t *testing.T) {
 	t.Parallel()
 	const all, own = "OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT"

@@ -20,10 +20,10 @@ import (
 	"go.opentelemetry.io/otel/sdk/resource"
 )
 
-// OpenTelemetry's exporter compiles gRPC, which the tag leaves out.
+// The tag redisonly excludes this file because OpenTelemetry's exporter depends on gRPC.
 func init() { newPusher = newOTLP }
 
-// otlp pushes by OpenTelemetry's SDK, which reads the standard variables itself.
+// otlp pushes with OpenTelemetry's SDK, which reads the standard variables itself.
 type otlp struct {
 	to       receiver
 	exporter *otlpmetrichttp.Exporter
@@ -37,14 +37,14 @@ type otlp struct {
 func newOTLP(to receiver) (pusher, error) {
 	ignored := &logged{}
 	otel.SetLogger(logr.New(ignored))
-	// Each push has all figures, so retries matter only to the last one.
+	// Each push sends all figures, so a failed push matters only if it is the last one.
 	exporter, err := otlpmetrichttp.New(context.Background(), otlpmetrichttp.WithRetry(otlpmetrichttp.RetryConfig{
 		Enabled: true, InitialInterval: lastPush / 10, MaxInterval: lastPush / 3, MaxElapsedTime: lastPush,
 	}))
 	if err != nil {
 		return nil, fmt.Errorf("prepare the OTLP exporter: %w", err)
 	}
-	host, _ := os.Hostname() // "" where it is unknown
+	host, _ := os.Hostname() // "" if unknown
 	about, err := resource.New(context.Background(), resource.WithTelemetrySDK(), resource.WithAttributes(
 		attribute.String("service.name", "lockbench"),
 		attribute.String("service.instance.id", fmt.Sprintf("%s:%d", host, os.Getpid())),
@@ -81,18 +81,19 @@ func (o *otlp) close() {
 	}
 }
 
-// failed reports the first push that fails. The runs go on without the receiver.
+// failed warns about the first push that fails. The runs continue without the receiver.
 func (o *otlp) failed(err error) {
 	if errors.Is(err, context.Canceled) { // close ends a push under way
 		return
 	}
 	o.once.Do(func() {
-		o.warn(fmt.Sprintf("--metrics: %s did not take the metrics and may lack some: %s", o.to.address,
+		o.warn(fmt.Sprintf("--metrics: %s did not accept a push and may lack some metrics: %s", o.to.address,
 			withoutCredentials(err.Error())))
 	})
 }
 
-// withoutCredentials removes the values of the headers from an error, which may contain the answer of the receiver.
+// withoutCredentials removes the values of the configured headers from an error. The receiver's response, which the
+// error may quote, can contain them.
 func withoutCredentials(text string) string {
 	for _, name := range []string{"OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_METRICS_HEADERS"} {
 		for pair := range strings.SplitSeq(os.Getenv(name), ",") {
@@ -108,7 +109,7 @@ func withoutCredentials(text string) string {
 	return text
 }
 
-// logged keeps the errors that OpenTelemetry logs, without the values that belong to them, which may be credentials.
+// logged collects the errors that OpenTelemetry logs. It omits the logged values, which may be credentials.
 type logged struct {
 	mu  sync.Mutex
 	all []error
@@ -123,21 +124,21 @@ func (l *logged) errors() error {
 // Init does nothing.
 func (*logged) Init(logr.RuntimeInfo) {}
 
-// Enabled leaves out what is not an error.
+// Enabled returns false, so that only errors are logged.
 func (*logged) Enabled(int) bool { return false }
 
 // Info does nothing.
 func (*logged) Info(int, string, ...any) {}
 
-// Error keeps an error.
+// Error stores an error.
 func (l *logged) Error(err error, message string, _ ...any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.all = append(l.all, fmt.Errorf("%s: %w", message, err))
 }
 
-// WithValues leaves the values out.
+// WithValues ignores the values.
 func (l *logged) WithValues(...any) logr.LogSink { return l }
 
-// WithName leaves the name out.
+// WithName ignores the name.
 func (l *logged) WithName(string) logr.LogSink { return l }

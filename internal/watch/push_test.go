@@ -23,7 +23,7 @@ const (
 	key  = "k3y-of-the-receiver"
 )
 
-// pushing begins to push to a receiver, and returns the warnings so far.
+// pushing starts pushing to a receiver. The function that it returns lists the warnings so far.
 func pushing(t *testing.T, url, interval string) (*Watchers, func() []string) {
 	t.Helper()
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", url)
@@ -59,14 +59,14 @@ func closed(t *testing.T, w *Watchers) {
 	}
 }
 
-// A run is over before the first push is due, and the receiver gets what Prometheus would have scraped.
+// If a run ends before the first push is due, the receiver still gets the metrics that Prometheus would have scraped.
 func TestAPushHasWhatIsScraped(t *testing.T) {
 	report, waiting := recorded(t), []results.Wait{{Client: 1, NS: 5e9}, {Client: 2, NS: 7e9}}
 	scrapedToo := newMetrics()
 	scrapedToo.last.Store(&seen{report, waiting})
 	for aggregation, native := range map[string]bool{"": false, "base2_exponential_bucket_histogram": true} {
 		t.Setenv("OTEL_EXPORTER_OTLP_METRICS_DEFAULT_HISTOGRAM_AGGREGATION", aggregation)
-		receiver := otlptest.New(t, 1) // the push at the end is repeated
+		receiver := otlptest.New(t, 1) // refuses the first push, so that the last one is retried
 		w, said := pushing(t, receiver.URL, hour)
 		w.See(report, waiting)
 		closed(t, w)
@@ -95,12 +95,11 @@ func TestAPushHasWhatIsScraped(t *testing.T) {
 	}
 }
 
-// A receiver that never answers ends neither the run nor its own wait: without the limit of the last push, Close would
-// take an hour.
+// A receiver that never answers does not delay the end: without the limit of the last push, Close would take an hour.
 func TestAReceiverThatHangsIsLeft(t *testing.T) {
 	arrived, left := make(chan struct{}, 100), make(chan struct{}, 100)
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body) // the server sees the client go only after the body
+		_, _ = io.Copy(io.Discard, r.Body) // the server notices a disconnected client only after the body
 		arrived <- struct{}{}
 		<-r.Context().Done()
 		left <- struct{}{}
@@ -116,7 +115,7 @@ func TestAReceiverThatHangsIsLeft(t *testing.T) {
 	}
 }
 
-// A receiver that refuses gets one warning, which does not repeat the key that the receiver quotes.
+// If a receiver refuses all pushes, there is one warning. It omits the key that the receiver quotes.
 func TestARefusalIsSaidOnceWithoutTheKey(t *testing.T) {
 	var mu sync.Mutex
 	refused := 0
@@ -141,7 +140,7 @@ func TestARefusalIsSaidOnceWithoutTheKey(t *testing.T) {
 	}
 }
 
-// Where nothing listens, there is one warning.
+// If nothing listens at the address, there is one warning.
 func TestAReceiverThatIsNotThereIsSaid(t *testing.T) {
 	server := httptest.NewServer(nil)
 	server.Close()
@@ -152,7 +151,7 @@ func TestAReceiverThatIsNotThereIsSaid(t *testing.T) {
 	}
 }
 
-// A dry run opens and closes.
+// A dry run calls Listen and Close without Serve, and must push nothing.
 func TestNothingIsPushedBeforeServe(t *testing.T) {
 	receiver := otlptest.New(t, 0)
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", receiver.URL)
@@ -166,7 +165,7 @@ func TestNothingIsPushedBeforeServe(t *testing.T) {
 	}
 }
 
-// OpenTelemetry would print a header that it ignores, and push without it.
+// OpenTelemetry would log a malformed header and push without it.
 func TestVariablesThatOpenTelemetryIgnoresAreErrors(t *testing.T) {
 	for name, value := range map[string]string{
 		"OTEL_EXPORTER_OTLP_HEADERS": "authorization: Bearer " + key, "OTEL_EXPORTER_OTLP_METRICS_HEADERS": "a b=" + key,

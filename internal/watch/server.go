@@ -23,19 +23,19 @@ import (
 	"github.com/lockbench/lockbench/results/html"
 )
 
-// patience is how long one answer may take. A slower reader is cut off.
+// patience limits the time for one response. A slower reader is disconnected.
 const patience = 5 * time.Second
 
-// parting is how long answers under way may take at the end.
+// parting is how long responses under way may still take after close is called.
 const parting = time.Second
 
-// mostConnections bounds the file descriptors that readers take away from the clients of a run.
+// mostConnections limits the connections of readers, whose file descriptors the clients of a run might need.
 const mostConnections = 256
 
 // Addresses are the addresses to listen on, as ParseAddress returns them; "" for none. Metrics may be OTLP.
 type Addresses struct{ Metrics, Live string }
 
-// ParseAddress returns the address of a port, which is on loopback, or of host:port.
+// ParseAddress parses a port or host:port. A port alone means that port on loopback.
 func ParseAddress(text string) (string, error) {
 	host, port, err := net.SplitHostPort(text)
 	if err != nil {
@@ -47,7 +47,7 @@ func ParseAddress(text string) (string, error) {
 	return net.JoinHostPort(cmp.Or(host, "127.0.0.1"), port), nil
 }
 
-// ParseMetrics returns the address of --metrics: OTLP, or as ParseAddress.
+// ParseMetrics parses the value of --metrics: OTLP, or an address as for ParseAddress.
 func ParseMetrics(text string) (string, error) {
 	if text == OTLP {
 		return OTLP, nil
@@ -64,12 +64,12 @@ type Watchers struct {
 	servers []*endpoint
 	metrics *metrics
 	to      receiver
-	pusher  pusher // nil unless it pushes the metrics
+	pusher  pusher // nil unless the metrics are pushed
 	live    *live
 }
 
-// Listen binds the ports; Serve begins to answer and to push. Each error names its flag. With an error no port stays
-// bound.
+// Listen binds the ports; Serve then begins to answer and to push. Each error names its flag. If Listen fails, it
+// leaves no port bound.
 func Listen(at Addresses) (*Watchers, error) {
 	w := &Watchers{}
 	var problems []error
@@ -104,8 +104,8 @@ func Listen(at Addresses) (*Watchers, error) {
 	return w, nil
 }
 
-// Serve answers and pushes until Close, and returns for each flag what it shows and where. It warns if the receiver of
-// the metrics does not take them.
+// Serve starts to answer and to push, until Close. It returns a line for each flag with the address where its data are
+// shown. It calls warn if the receiver does not accept the metrics.
 func (w *Watchers) Serve(warn func(string)) (places []string) {
 	if w.pusher != nil {
 		w.pusher.start(w.metrics, warn)
@@ -125,7 +125,7 @@ func (w *Watchers) Serve(warn func(string)) (places []string) {
 // Any reports whether the runs are shown anywhere.
 func (w *Watchers) Any() bool { return len(w.servers) > 0 || w.pusher != nil }
 
-// See shows the report so far, which must not change any more, and the waits under way.
+// See shows the report so far and the open waits. The caller must not change the report afterwards.
 func (w *Watchers) See(report *results.Report, waiting []results.Wait) {
 	if w.metrics != nil {
 		w.metrics.last.Store(&seen{report, waiting})
@@ -135,8 +135,8 @@ func (w *Watchers) See(report *results.Report, waiting []results.Wait) {
 	}
 }
 
-// Progress shows how far the session is. It is expected to end so long after the beginning of the current run; 0 means
-// that this is not known.
+// Progress shows the progress of the session. remaining is the expected time from the beginning of the current run to
+// the end of the session; 0 means unknown.
 func (w *Watchers) Progress(now html.Progress, remaining time.Duration) {
 	if w.live != nil {
 		w.live.update(func(l *html.Live) {
@@ -152,15 +152,15 @@ func (w *Watchers) Progress(now html.Progress, remaining time.Duration) {
 	}
 }
 
-// End shows the whole report in browsers. Metrics stay at their last values: the report of several generators includes
-// the figures that the metrics of the other generators show already.
+// End shows the whole report in browsers. Metrics keep their last values, because the merged report of several
+// generators includes figures that the other generators already export.
 func (w *Watchers) End(report results.File) {
 	if w.live != nil {
 		w.live.end(report)
 	}
 }
 
-// Close pushes the last figures, ends the servers, and waits for them.
+// Close pushes the last figures, stops the servers, and waits until they have stopped.
 func (w *Watchers) Close() error {
 	var problems []error
 	if w.pusher != nil {
@@ -172,23 +172,23 @@ func (w *Watchers) Close() error {
 	return errors.Join(problems...)
 }
 
-// endpoint answers at one address.
+// endpoint is an HTTP server at the address of one flag.
 type endpoint struct {
 	flag, URL string
 	loopback  bool
-	names     []string // of this machine
+	names     []string // host names that a request may use
 	listener  net.Listener
 	http      *http.Server
 	serving   sync.WaitGroup
 	failed    error
-	answering sync.RWMutex // held for reading by each answer under way
+	answering sync.RWMutex // locked for reading by each request under way
 
 	mu   sync.Mutex
-	open int        // connections
+	open int        // number of connections
 	idle []net.Conn // idle connections, the longest idle first
 }
 
-// listen binds an address.
+// listen binds an address and returns its endpoint, which does not serve yet.
 func listen(flag, address string, pages http.Handler) (*endpoint, error) {
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
@@ -215,8 +215,8 @@ func listen(flag, address string, pages http.Handler) (*endpoint, error) {
 	return s, nil
 }
 
-// count closes the connection that has been idle for longest if there are too many. Otherwise a client with many idle
-// connections could keep readers out.
+// count tracks the connections. If there are too many, it closes the one that has been idle longest, so that a client
+// with many idle connections cannot lock out other readers.
 func (s *endpoint) count(c net.Conn, now http.ConnState) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -238,8 +238,9 @@ func (s *endpoint) count(c net.Conn, now http.ConnState) {
 	}
 }
 
-// guard refuses requests that no reader of these pages makes. It also protects against DNS rebinding, by which the page
-// of another site reads this server under a name that resolves to this machine: a request must name this machine.
+// guard refuses requests that no reader of these pages makes. It also prevents DNS rebinding, in which a page of
+// another site reads this server through a name that the site resolves to this machine. Therefore the Host of a request
+// must be a name or an address of this machine.
 func (s *endpoint) guard(pages http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !s.answering.TryRLock() {
@@ -247,14 +248,14 @@ func (s *endpoint) guard(pages http.Handler) http.Handler {
 			return
 		}
 		defer s.answering.RUnlock()
-		if r.ContentLength != 0 { // the server would wait for the body, without a limit
+		if r.ContentLength != 0 { // otherwise the server would wait for the body without a limit
 			_ = http.NewResponseController(w).SetReadDeadline(time.Now())
 		}
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		w.Header().Set("Cross-Origin-Resource-Policy", "same-origin")
 		switch {
 		case !s.named(r.Host):
-			http.Error(w, fmt.Sprintf("this server answers only to an address in digits and to %s; --%s NAME:PORT adds a name",
+			http.Error(w, fmt.Sprintf("the URL's host must be an IP address or one of these names: %s; --%s NAME:PORT adds a name",
 				words.And(s.names), s.flag), http.StatusForbidden)
 		case r.Method != http.MethodGet && r.Method != http.MethodHead:
 			http.Error(w, "only GET and HEAD are allowed", http.StatusMethodNotAllowed)
@@ -266,8 +267,8 @@ func (s *endpoint) guard(pages http.Handler) http.Handler {
 	})
 }
 
-// named reports whether the host of a request is this machine: one of its names, or an address in digits, which DNS
-// cannot redirect. A listener on loopback alone accepts no other address.
+// named reports whether the host of a request is an allowed name of this machine or an IP address, which DNS rebinding
+// cannot use. An endpoint on loopback accepts only loopback addresses.
 func (s *endpoint) named(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
@@ -278,21 +279,21 @@ func (s *endpoint) named(host string) bool {
 	return slices.ContainsFunc(s.names, func(name string) bool { return strings.EqualFold(name, host) })
 }
 
-// close ends the server when the answers under way are complete, at the latest after parting.
+// close stops the server when the responses under way are complete, or after parting at the latest.
 func (s *endpoint) close() error {
 	within, cancel := context.WithTimeout(context.Background(), parting)
 	defer cancel()
 	s.mu.Lock()
-	for _, c := range s.idle { // Shutdown would wait for the requests of new ones
+	for _, c := range s.idle { // Shutdown would wait for the first request on new connections
 		_ = c.Close()
 	}
 	s.mu.Unlock()
 	if s.http.Shutdown(within) != nil {
-		_ = s.http.Close() // parting is over: cut off the answers under way
+		_ = s.http.Close() // parting is over: cut off the responses under way
 	}
 	_ = s.listener.Close() // needed if Serve was never called
 	s.serving.Wait()
-	s.answering.Lock() // waits for the answers under way; no new ones begin
+	s.answering.Lock() // waits for the requests under way and refuses new ones
 	if s.failed != nil && !errors.Is(s.failed, http.ErrServerClosed) {
 		return fmt.Errorf("--%s: %w", s.flag, s.failed)
 	}

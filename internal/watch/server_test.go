@@ -18,7 +18,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// open serves at free ports until the test ends, and returns their addresses. set changes the servers before.
+// open serves at free ports until the test ends, and returns their URLs. It first applies each function of set to every
+// server.
 func open(t *testing.T, at Addresses, set ...func(*http.Server)) (*Watchers, []string) {
 	t.Helper()
 	w, err := Listen(at)
@@ -44,7 +45,7 @@ func open(t *testing.T, at Addresses, set ...func(*http.Server)) (*Watchers, []s
 	return w, urls
 }
 
-// ask sends a request with that Host and returns the status and the body.
+// ask sends a request with the given Host header and returns the status and the body.
 func ask(t *testing.T, method, url, host string) (int, string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, url, nil)
@@ -66,7 +67,7 @@ func ask(t *testing.T, method, url, host string) (int, string) {
 	return answer.StatusCode, string(body)
 }
 
-// The page of another site can send requests to loopback, with its own name, and read the answers.
+// By DNS rebinding a page of another site can send requests to loopback under its own host name and read the responses.
 func TestOnlyLoopbackIsServedOnLoopback(t *testing.T) {
 	w, urls := open(t, Addresses{Metrics: "127.0.0.1:0"})
 	w.See(recorded(t), nil)
@@ -85,7 +86,8 @@ func TestOnlyLoopbackIsServedOnLoopback(t *testing.T) {
 	}
 }
 
-// Beyond loopback such a page could read as much, and an address in digits is no name that it has.
+// DNS rebinding also reaches servers that listen on other addresses than loopback. A Host that is an IP address is
+// safe, because no site can have it as its name.
 func TestOnlyNamesOfThisMachineAreServed(t *testing.T) {
 	machine, err := os.Hostname()
 	if err != nil {
@@ -121,7 +123,7 @@ func TestPortsAreOnLoopbackUnlessAnAddressIsGiven(t *testing.T) {
 		w, err := Listen(Addresses{Metrics: parsed})
 		if err != nil {
 			if strings.Contains(address, "::1") {
-				continue // there is no IPv6 here
+				continue // this machine has no IPv6
 			}
 			t.Fatal(err)
 		}
@@ -157,7 +159,7 @@ func TestATakenPort(t *testing.T) {
 	}
 }
 
-// Each of several generators has metrics of its own, and one of them the report of all.
+// Each generator exports its own metrics. Generator 0 must not add the merged report of all generators to them.
 func TestTheReportOfAllGeneratorsIsNotCountedAgain(t *testing.T) {
 	w, urls := open(t, Addresses{Metrics: "127.0.0.1:0"})
 	own, all := recorded(t), recorded(t)
@@ -171,7 +173,7 @@ func TestTheReportOfAllGeneratorsIsNotCountedAgain(t *testing.T) {
 	}
 }
 
-// dial returns a connection that has sent this.
+// dial returns a connection on which the request has been sent.
 func dial(t *testing.T, url, request string) net.Conn {
 	t.Helper()
 	at := strings.TrimPrefix(url, "http://")
@@ -180,11 +182,11 @@ func dial(t *testing.T, url, request string) net.Conn {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.Close() })
-	_, _ = io.WriteString(c, request) // one that is refused may be closed already
+	_, _ = io.WriteString(c, request) // the server may have closed a refused connection already
 	return c
 }
 
-// Who says that a body follows, and sends none, must not keep a connection.
+// A client that announces a body and sends none must not keep its connection.
 func TestNobodyWaitsForABody(t *testing.T) {
 	_, urls := open(t, Addresses{Metrics: "127.0.0.1:0"})
 	for _, request := range []string{
@@ -203,7 +205,7 @@ func TestNobodyWaitsForABody(t *testing.T) {
 	}
 }
 
-// Connections that ask nothing, or nothing any more, are bounded and keep no reader out.
+// Idle connections are limited in number and keep no reader out, whether or not they have sent a request.
 func TestIdleConnectionsKeepNoReaderOut(t *testing.T) {
 	const request = "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
 	patient := func(s *http.Server) { s.ReadHeaderTimeout, s.IdleTimeout = time.Hour, time.Hour }
@@ -211,7 +213,7 @@ func TestIdleConnectionsKeepNoReaderOut(t *testing.T) {
 		w, urls := open(t, Addresses{Live: "127.0.0.1:0"}, patient)
 		for range 2 * mostConnections {
 			c := dial(t, urls[0], first)
-			if first == request { // its answer, so that it is idle
+			if first == request { // read the response, so that the connection becomes idle
 				answer, err := http.ReadResponse(bufio.NewReader(c), nil)
 				if err != nil {
 					t.Fatal(err)
