@@ -164,7 +164,7 @@ func besides(stderr string) []string {
 	var others []string
 	for line := range strings.Lines(stderr) {
 		if !strings.HasPrefix(line, "lockbench: figures that cannot be trusted: ") &&
-			!strings.HasSuffix(line, ": the generator was too busy to look in time\n") &&
+			!strings.HasSuffix(line, ": the generator was too busy to take its snapshots in time\n") &&
 			!strings.HasSuffix(line, ": it or its machine was stopped\n") &&
 			!strings.Contains(line, "its generators' windows were open together for") {
 			others = append(others, line)

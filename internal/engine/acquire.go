@@ -1,6 +1,6 @@
 package engine
 
-// One acquisition, by a client of the engine, a client of DriveLocally, or the target of a fault.
+// One acquisition, which clients of the engine, clients of DriveLocally and targets of faults all execute in this way.
 
 import (
 	"context"
@@ -13,12 +13,12 @@ import (
 )
 
 var (
-	// errNoLease reports that a Locker broke its contract.
+	// errNoLease is the error of a wait whose Locker violated its contract.
 	errNoLease   = errors.New("the strategy returned neither a lease nor an error")
 	errNoTryLock = fmt.Errorf("%w: it has no try-lock, which --timeout 0 needs", ErrUnsupported)
 )
 
-// Acquire takes a lock within a workload's timeout: nil is without a limit, 0 a try-lock.
+// Acquire acquires a lock within a workload's timeout: nil means no limit, 0 a try-lock.
 func Acquire(
 	ctx context.Context, locker strategies.Locker, key string, timeout *time.Duration,
 ) (lease strategies.Lease, err error) {
@@ -42,8 +42,8 @@ func Acquire(
 	return lease, err
 }
 
-// outcomeOf returns how a wait ended that has no lease but an error, for the clients of the engine and for those of
-// drivers. limited is whether the timeout of the wait may have ended it, over whether the end of the run may have.
+// outcomeOf classifies a wait that ended with an error, for clients of the engine and of drivers. limited means that
+// the timeout of the wait may have ended it; over means that the end of the run may have.
 func outcomeOf(err error, limited, over bool) measure.Outcome {
 	switch {
 	case errors.Is(err, strategies.ErrHeld), limited && errors.Is(err, context.DeadlineExceeded):

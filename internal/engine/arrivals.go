@@ -10,27 +10,26 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// arrivals hands out the intended starts of an open loop, in order. Only the rate and
-// the seed determine them: a delay of one arrival does not move the next. So a stalled
-// server cannot hide the load that waits for it (coordinated omission; G. Tene, How NOT
-// to Measure Latency).
+// arrivals hands out the intended starts of an open loop, in order. Only the rate and the seed determine them: a delay
+// of one arrival does not move the next. Therefore a stalled server cannot hide the load that waits for it (coordinated
+// omission; G. Tene, How NOT to Measure Latency).
 type arrivals struct {
 	mu     sync.Mutex
 	next   float64                   // ns of the run's clock
-	after  func(due float64) float64 // the arrival that follows one
+	after  func(due float64) float64 // the arrival after due, in the same unit
 	draws  *rand.Rand                // a seed for each arrival
-	player *player                   // nil if the arrivals are of no trace
+	player *player                   // nil unless the arrivals come from a trace
 }
 
 // arrival is one arrival of an open loop.
 type arrival struct {
 	due    int64
-	random *rand.Rand         // for its key and hold. It belongs to the arrival, so that every strategy gets the same ones
-	traced *workloads.Arrival // nil if it is of no trace
+	random *rand.Rand         // draws its key and hold, so that they do not depend on the client that takes it
+	traced *workloads.Arrival // nil unless it comes from a trace
 }
 
-// newArrivals returns the arrivals from begin on; the window opens at open. It returns nil
-// for a closed loop.
+// newArrivals returns the arrivals from the instant begin on; the window opens at the instant open. It returns nil for
+// a closed loop.
 func newArrivals(w workloads.Spec, begin, open int64, seed uint64) *arrivals {
 	if w.Rate == 0 {
 		return nil
@@ -47,7 +46,8 @@ func newArrivals(w workloads.Spec, begin, open int64, seed uint64) *arrivals {
 	return a
 }
 
-// gaps returns a function that draws gaps between arrivals, as numbers of expected arrivals. Their mean is 1.
+// gaps returns a function that draws the gaps between arrivals. A gap is measured in expected arrivals, so the mean is
+// 1.
 func gaps(kind workloads.Arrivals, random *rand.Rand) func() float64 {
 	if kind == workloads.ArrivalsPoisson {
 		return random.ExpFloat64
@@ -55,7 +55,7 @@ func gaps(kind workloads.Arrivals, random *rand.Rand) func() float64 {
 	return func() float64 { return 1 }
 }
 
-// never is an instant after the end of any run; an int64 can hold it.
+// never is an instant after the end of any run that fits into an int64.
 const never = float64(math.MaxInt64 / 2)
 
 // arrive returns the next arrival.
@@ -70,7 +70,7 @@ func (a *arrivals) arrive() arrival {
 	return next
 }
 
-// take returns only the next intended start.
+// take returns the next intended start without drawing a key and a hold.
 func (a *arrivals) take() int64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -83,7 +83,7 @@ func (a *arrivals) advance() int64 {
 	return int64(due)
 }
 
-// backlog yields the arrivals that were due before end and that no client took.
+// backlog yields the intended starts before end that no client took.
 func (a *arrivals) backlog(end int64) iter.Seq[int64] {
 	return func(yield func(int64) bool) {
 		for int64(a.next) < end {
@@ -94,15 +94,16 @@ func (a *arrivals) backlog(end int64) iter.Seq[int64] {
 	}
 }
 
-// pacer is the shape of an open loop's load: one rate, or stages between whose targets the rate changes linearly. The
-// first stage's target is also the rate of the warm-up; the last one's remains to the end.
+// pacer is the arrival rate of an open loop over time: constant, or stages in each of which the rate changes linearly
+// to the stage's target. The warm-up has the first stage's target as its rate. After the last stage its target remains
+// the rate.
 type pacer struct {
-	rate   float64 // at first, per second
+	rate   float64 // initial rate, per second
 	stages workloads.Stages
 	open   float64 // when the first stage begins, ns
 }
 
-// newPacer returns the pacer of a workload whose window opens at an instant.
+// newPacer returns the pacer of a workload whose window opens at the instant open.
 func newPacer(w workloads.Spec, open int64) pacer {
 	if len(w.Stages) == 0 {
 		return pacer{rate: float64(w.Rate)}
@@ -110,15 +111,15 @@ func newPacer(w workloads.Spec, open int64) pacer {
 	return pacer{w.Stages[0].Target, w.Stages, float64(open)}
 }
 
-// pace returns the instant before which this many more arrivals are expected than before the instant at, in
-// nanoseconds of the run's clock; +Inf if there will be fewer. Let Λ(t) be the integral of the rate: the expected
-// number of arrivals up to the instant t. pace solves
+// pace returns the instant up to which the given number of arrivals is expected after the instant at, in nanoseconds of
+// the run's clock; +Inf if the load ends earlier. Let Λ(t) be the integral of the rate: the expected number of arrivals
+// up to the instant t. pace solves
 //
 //	Λ(next) = Λ(at) + arrivals
 //
-// for next: it subtracts (first rate + last rate) ÷ 2 × length for each stage. If arrivals is always 1 the starts
-// follow the rate evenly. If arrivals are exponential draws of mean 1 the starts are a Poisson process of that rate
-// (E. Çinlar, Introduction to Stochastic Processes, 1975, §4.7).
+// for next. The area of a whole stage is (first rate + last rate) ÷ 2 × length. If arrivals is always 1, the starts are
+// evenly spaced at the rate. If arrivals is drawn from an exponential distribution with mean 1, the starts are a
+// Poisson process of that rate (E. Çinlar, Introduction to Stochastic Processes, 1975, §4.7).
 func (p pacer) pace(at, arrivals float64) float64 {
 	if len(p.stages) == 0 {
 		return at + 1e9/p.rate*arrivals
@@ -126,7 +127,7 @@ func (p pacer) pace(at, arrivals float64) float64 {
 	return p.open + p.after(at-p.open, arrivals)
 }
 
-// after is pace in nanoseconds since the window opened.
+// after is pace for stages, with instants in nanoseconds since the window opened.
 func (p pacer) after(at, arrivals float64) float64 {
 	from, begin := p.rate, 0.0
 	if at < 0 { // warm-up
@@ -140,7 +141,7 @@ func (p pacer) after(at, arrivals float64) float64 {
 	for _, stage := range p.stages {
 		length := float64(stage.Duration)
 		if at < begin+length {
-			slope := (stage.Target - from) / length / 1e9 // per ns, per ns
+			slope := (stage.Target - from) / length / 1e9 // arrivals per ns²
 			rate := from/1e9 + slope*(at-begin)
 			left := begin + length - at
 			expected := (rate + stage.Target/1e9) / 2 * left
@@ -158,13 +159,13 @@ func (p pacer) after(at, arrivals float64) float64 {
 	return at + arrivals*1e9/from
 }
 
-// elapse is the time t in which n arrivals are expected if the rate is r + s·x after
-// the time x. n is the integral of the rate from 0 to t,
+// elapse returns the time t in which n arrivals are expected if the rate at the time x is r + s·x. n is the integral of
+// the rate from 0 to t,
 //
 //	n = r·t + s·t²/2
 //
-// and so t = (√(r² + 2·s·n) − r) ÷ s. An expansion by √(r² + 2·s·n) + r gives
-// t = 2·n ÷ (r + √(r² + 2·s·n)), which also holds for s = 0 and is exact for small s.
+// and so t = (√(r² + 2·s·n) − r) ÷ s. Multiplying numerator and denominator by √(r² + 2·s·n) + r gives t = 2·n ÷ (r +
+// √(r² + 2·s·n)), which also holds for s = 0 and is numerically stable for small s.
 func elapse(rate, slope, arrivals float64) float64 {
 	if arrivals <= 0 {
 		return 0
@@ -173,8 +174,8 @@ func elapse(rate, slope, arrivals float64) float64 {
 	return 2 * arrivals / (rate + root)
 }
 
-// reach returns the first instant from at on, as a time since the window opened, at which
-// the stages want n clients or more; false if there is none.
+// reach returns the first time from at on, since the window opened, at which the stages require n clients or more;
+// false if there is none.
 func reach(stages workloads.Stages, at time.Duration, n float64) (time.Duration, bool) {
 	from, begin := stages[0].Target, time.Duration(0)
 	for _, stage := range stages {
@@ -194,15 +195,16 @@ func reach(stages workloads.Stages, at time.Duration, n float64) (time.Duration,
 	return max(at, begin), from >= n
 }
 
-// player plays a trace over and over: it begins anew when the window opens, so that the warm-up has the trace's end.
+// player replays a trace in a loop. A pass of the trace begins exactly when the window opens, so the warm-up replays
+// the end of the trace.
 type player struct {
 	trace *workloads.Trace
-	scale float64 // of the gaps
-	begun float64 // when this turn of the trace began, ns of the run's clock
-	at    int     // in the trace
+	scale float64 // by which the gaps are multiplied
+	begun float64 // when this pass of the trace began, ns of the run's clock
+	at    int     // index in the trace
 }
 
-// newPlayer returns the player whose first arrival is the first one from begin on.
+// newPlayer returns a player that starts with the first arrival at or after begin.
 func newPlayer(trace *workloads.Trace, rate workloads.Rate, begin, open int64) *player {
 	p := &player{trace: trace, scale: float64(trace.Rate() / rate)}
 	p.begun = float64(open) - math.Ceil(float64(open-begin)/p.length())*p.length()
@@ -216,10 +218,10 @@ func (p *player) length() float64 { return float64(p.trace.Length) * p.scale }
 
 func (p *player) arrival() *workloads.Arrival { return &p.trace.Arrivals[p.at] }
 
-// due is when the present arrival starts.
+// due returns the intended start of the current arrival.
 func (p *player) due() float64 { return p.begun + float64(p.arrival().At)*p.scale }
 
-// advance goes to the next arrival, and returns when that starts.
+// advance moves to the next arrival and returns its intended start.
 func (p *player) advance() float64 {
 	if p.at++; p.at == len(p.trace.Arrivals) {
 		p.at, p.begun = 0, p.begun+p.length()

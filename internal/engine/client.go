@@ -11,25 +11,25 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// client is one client of the closed loop: it acquires, holds, releases, thinks and repeats.
+// client is one client of a run. It repeats a cycle: acquire, hold, release and, in a closed loop, think.
 type client struct {
 	run      *run
 	id       int
 	instance *instance
 	record   *measure.Client
 	waiter   *measure.Waiter
-	random   *rand.Rand         // draws keys, holds and thinks; in an open loop the arrival's own source
-	traced   *workloads.Arrival // the arrival that it serves, if that is of a trace
+	random   *rand.Rand         // source of keys, holds and thinks; in an open loop it belongs to the arrival
+	traced   *workloads.Arrival // the arrival of a trace that it serves; else nil
 	returned atomic.Bool
 	burst    *burst // the last burst of a herd in which it took part
-	first    bool   // it is the first in its burst after the leader, and has the lock
+	first    bool   // it holds the lock as the first client after the leader in its burst
 }
 
-// retryPause is the pause after an error. Without it the clients would flood a dead server.
+// retryPause is the pause after an error, so that clients do not flood a dead server.
 const retryPause = 50 * time.Millisecond
 
-// cycle runs the loop once. thinking is the instant since which the client has been
-// thinking; cycle returns the next such instant, and false when the run is over.
+// cycle executes one cycle. thinking is the instant at which the client began to think. cycle returns the next such
+// instant, and false when the run is over.
 func (c *client) cycle(thinking int64) (int64, bool) {
 	r, clock := c.run, c.run.clock
 	c.park()
@@ -37,8 +37,8 @@ func (c *client) cycle(thinking int64) (int64, bool) {
 		r.herd.wait(c)
 	}
 	r.faults.standBack()
-	// Read this before the clock: if it is true the window has ended, and the accounts
-	// up to now cover all of it.
+	// Read this before the clock. If it is true, the window has ended and the client's time account already covers all of
+	// it.
 	stopping := r.control.stopping.Load()
 	asked := clock.Now()
 	due := asked
@@ -51,12 +51,12 @@ func (c *client) cycle(thinking int64) (int64, bool) {
 		asked = clock.Now()
 		defer c.record.Started(due, free, asked) // deferred, because it may wait for readers of the records
 		if free <= due {
-			due = asked // the client was free in time and waited only for its own timer
+			due = asked // the client was free in time, so the delay is only that of its timer
 		}
 	}
 	c.record.Thought(thinking, asked)
 	if stopping {
-		if due < asked { // no client took this arrival in time
+		if due < asked { // no client was free when this arrival was due
 			c.record.Waited(measure.Stopped, due, asked, asked, 0)
 		}
 		return asked, false
@@ -75,7 +75,7 @@ func (c *client) cycle(thinking int64) (int64, bool) {
 	return done, true
 }
 
-// key chooses the key of the next acquisition: the key of the trace, or a random one.
+// key returns the key of the next acquisition, from the trace or at random.
 func (c *client) key() int {
 	if c.traced != nil {
 		return c.traced.Key
@@ -83,7 +83,7 @@ func (c *client) key() int {
 	return c.run.chooser.Choose(c.random)
 }
 
-// asked is the hold that the workload asks for, likewise.
+// asked returns the hold that the workload requests, from the trace or at random.
 func (c *client) asked() time.Duration {
 	if c.traced != nil && c.traced.Hold >= 0 {
 		return c.traced.Hold
@@ -113,8 +113,8 @@ func (c *client) share(key int, due, asked int64) int64 {
 	return done
 }
 
-// contend acquires, works and releases. It returns the instant of the end, and an error
-// if it got no lease or could not do the work, which clients that share the acquisition get too.
+// contend acquires, works and releases. It returns the instant at which it ended. It returns an error if it got no
+// lease or the work failed; clients that share the acquisition get the same error.
 func (c *client) contend(key int, due, asked int64) (int64, error) {
 	r, clock, audit := c.run, c.run.clock, c.run.audit[key]
 	audit.Arrive(c.waiter, due, asked)
@@ -163,7 +163,7 @@ func (c *client) contend(key int, due, asked int64) (int64, error) {
 	if r.Observer != nil {
 		r.Observer.Acquired(record)
 	}
-	if commit != nil { // in time of think: the client no longer holds the lock
+	if commit != nil { // this counts as thinking, because the client no longer holds the lock
 		if failure = commit(); failure != nil {
 			r.fail(failure)
 		}
@@ -172,7 +172,8 @@ func (c *client) contend(key int, due, asked int64) (int64, error) {
 	return done, failure
 }
 
-// giveBack releases a lease, whose hold ended at released. It returns the instant of the end.
+// giveBack releases a lease whose hold ended at the instant released. It returns the instant at which the release
+// ended.
 func (r *run) giveBack(key int, waiter *measure.Waiter, lease strategies.Lease, released int64) int64 {
 	audit := r.audit[key]
 	audit.Exit(waiter, released)
@@ -192,7 +193,7 @@ func (r *run) giveBack(key int, waiter *measure.Waiter, lease strategies.Lease, 
 	return done
 }
 
-// outcome returns why a wait of waited nanoseconds ended without a lease.
+// outcome classifies a wait of waited nanoseconds that ended with err and without a lease.
 func (c *client) outcome(err error, waited int64) measure.Outcome {
 	timeout := c.run.Workload.Timeout
 	return outcomeOf(err, timeout != nil && waited >= int64(*timeout), c.run.control.stopping.Load())
@@ -201,7 +202,7 @@ func (c *client) outcome(err error, waited int64) measure.Outcome {
 // sleep waits for d or until the run is over.
 func (c *client) sleep(d time.Duration) { c.run.sleepers.Sleep(c.run.control.acquire.Done(), d) }
 
-// park makes a client of a closed loop wait while the stages want fewer clients.
+// park blocks a client of a closed loop while the stages require fewer clients.
 func (c *client) park() {
 	r := c.run
 	if r.arrivals != nil || len(r.Workload.Stages) == 0 {
@@ -221,8 +222,9 @@ func (c *client) park() {
 	}
 }
 
-// work is what a holder does until an instant. With a counter or a row it reads the number first, and writes it at
-// the end. If the transaction must commit after the release, work returns its commit, else nil.
+// work holds the lock until an instant and does the holder's work. With a counter or a row it reads the number first
+// and writes the incremented number at the end. If the transaction must commit after the release, work returns its
+// commit, else nil.
 func (c *client) work(key int, until int64, lease strategies.Lease) (commit func() error, err error) {
 	switch c.run.Workload.Work {
 	case workloads.WorkCounter:
@@ -231,7 +233,7 @@ func (c *client) work(key int, until int64, lease strategies.Lease) (commit func
 		length := until - c.run.clock.Now()
 		return c.run.transact(key, func() {
 			c.hold(until)
-			until = c.run.clock.Now() + length // of the next attempt
+			until = c.run.clock.Now() + length // a repeated transaction holds for the same length again
 		})
 	case workloads.WorkSpin:
 		for c.run.clock.Now() < until && !c.run.control.stopping.Load() {
@@ -252,15 +254,14 @@ func (c *client) hold(until int64) {
 	}
 }
 
-// Observer sees every acquisition of a run, for checks of the harness itself. The clients'
-// goroutines call its methods concurrently; the time in Holding and Releasing is part of
-// the hold.
+// Observer is notified of every acquisition of a run. It serves to check the harness itself. The clients' goroutines
+// call its methods concurrently; the time that Holding and Releasing take is part of the hold.
 type Observer interface {
-	// Holding is called just after the instant from which a client's hold counts.
+	// Holding is called just after the instant at which the recorded hold of a client begins.
 	Holding(client int)
-	// Releasing is called just before the instant up to which it counts.
+	// Releasing is called just before the instant at which the recorded hold ends.
 	Releasing(client int)
-	// Acquired is called after the release, with what was recorded.
+	// Acquired is called after the release with the record of the acquisition.
 	Acquired(Acquisition)
 }
 

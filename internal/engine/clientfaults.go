@@ -1,7 +1,7 @@
 package engine
 
-// The faults of clients. Each function opens a target, brings it into the state in which the fault hits it, and returns
-// what the fault then does.
+// The faults of clients. Each function opens a target, brings it into the state that the fault requires, and returns
+// the strike that injects the fault.
 
 import (
 	"context"
@@ -54,7 +54,7 @@ func (f *faults) pauseHolder(lasts time.Duration) (strike, error) {
 	}}, nil
 }
 
-// crashing returns the strike in which a target dies.
+// crashing returns a strike that kills the target.
 func (t *faultTarget) crashing(key int) strike {
 	return strike{key: key, Action: store.Action{Hit: func(context.Context) error {
 		t.crash()
@@ -62,8 +62,8 @@ func (t *faultTarget) crashing(key int) strike {
 	}}}
 }
 
-// crashBetween kills a client that is about to send one command more than commands. A client
-// that needs no more commands than that dies while it holds the lock.
+// crashBetween kills a client just before it sends a command that differs from the first commands different ones. If
+// acquiring takes no further command, the client dies while it holds the lock.
 func (f *faults) crashBetween(commands int) (strike, error) {
 	t, err := f.target(1)
 	if err != nil {
@@ -76,7 +76,7 @@ func (f *faults) crashBetween(commands int) (strike, error) {
 	case <-frozen:
 	case err = <-acquired:
 		if err != nil {
-			t.wire.disarm() // it sent other commands last than those before which it should die
+			t.wire.disarm() // the acquisition failed, so a later command must not trigger the fault
 			t.reap()
 			return strike{}, err
 		}
@@ -84,12 +84,11 @@ func (f *faults) crashBetween(commands int) (strike, error) {
 	return t.crashing(t.key), nil
 }
 
-// queueing is how long waiters have to join the queue after their request, unless the
-// TTL is short.
+// queueing is the time that waiters get to join the queue after their first attempt; with a short TTL it is less.
 const queueing = 100 * time.Millisecond
 
-// crashWaiters kills n clients that wait for the lock of a pinned holder. The pin ensures
-// that they are still waiters.
+// crashWaiters kills n clients that wait for a lock whose holder is pinned. The pin ensures that none of them gets the
+// lock before it dies.
 func (f *faults) crashWaiters(n int) (strike, error) {
 	t, err := f.target(n)
 	if err != nil {

@@ -1,6 +1,7 @@
 package engine
 
-// The counter that a lock protects with --work counter, as its holders use it. finish.go reads it at the end.
+// The counter that a lock protects with --work counter. Its holders increment it; finish.go compares it with the
+// updates at the end.
 
 import (
 	"errors"
@@ -13,9 +14,9 @@ import (
 // counterOf returns the name of the counter that a key's lock protects.
 func counterOf(key string) string { return Prefix + key + ":counter" }
 
-// count increments a key's counter, and holds in between.
+// count increments a key's counter. It calls hold between reading and writing.
 func (r *run) count(through *instance, key int, lease strategies.Lease, hold func()) error {
-	// Not the clients' own context: a holder finishes its work even if the run ends.
+	// This is not the context of acquisitions, because a holder finishes its work even if the run ends.
 	ctx := r.control.release
 	if increment := through.atomic; increment != nil {
 		hold()
@@ -38,7 +39,7 @@ func (r *run) count(through *instance, key int, lease strategies.Lease, hold fun
 	return r.write(counter, key, n+1)
 }
 
-// write ends an increment of a key's counter: it writes n.
+// write completes an increment of a key's counter by writing n.
 func (r *run) write(counter store.Counter, key int, n int64) error {
 	err := counter.Write(r.control.release, n)
 	switch {
@@ -53,8 +54,8 @@ func (r *run) write(counter store.Counter, key int, n int64) error {
 	return err
 }
 
-// counter returns the counter that a key's lock protects. It checks tokens if the lease
-// has one and the workload asks for it.
+// counter returns the counter that a key's lock protects. The counter checks fencing tokens if the lease has one and
+// the workload requests the check.
 func (r *run) counter(through *instance, key int, lease strategies.Lease) store.Counter {
 	name := counterOf(r.keys[key])
 	if fenced, _ := strategies.As[strategies.Fenced](lease); fenced != nil {

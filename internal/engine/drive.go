@@ -13,65 +13,65 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// Driver is the Locker of an instance whose clients run in a process of another program.
+// Driver is the Locker of an instance whose clients run in another process, which may be written in another language.
 type Driver interface {
 	strategies.Locker
-	// Drive has the program run the clients, and reports their cycles, those of one client in their order. It
-	// returns once the program has said that all clients have stopped, or with the reason why it cannot go on.
+	// Drive makes the program run the clients and reports their cycles, in order for each client. It returns when the
+	// program has reported that all clients have stopped, or with an error if it cannot continue.
 	Drive(ctx context.Context, a Assignment, report func([]Cycle) error) error
-	// CPU returns the CPU time of the process so far in seconds; nil if not known.
+	// CPU returns the CPU time of the process so far in seconds; nil if unknown.
 	CPU() *float64
 }
 
-// Assignment is what the clients of one instance do in a run. Its instants are times of Clock.
+// Assignment describes the work of the clients of one instance in a run. Its instants are times of Clock.
 type Assignment struct {
 	Clock       measure.Clock
 	Start, Stop int64
-	Stopped     <-chan struct{} // closed if they are to stop earlier
+	Stopped     <-chan struct{} // closed if the clients must stop earlier
 	Clients     []AssignedClient
 	Keys        []string
-	// Steps is what a client does in its cycles, one after the other; after the last comes the first.
+	// Steps lists the cycles that a client executes in order; after the last it continues with the first.
 	Steps   []Step
-	Timeout *time.Duration // as workloads.Spec's
-	// Count has each holder read the key's counter, hold, and write it back one higher: KEY:counter, in decimal.
+	Timeout *time.Duration // as in workloads.Spec
+	// Count makes each holder read the decimal counter KEY:counter, hold, and write the counter back incremented by one.
 	Count bool
 }
 
 // AssignedClient is a client and the Step of its first cycle.
 type AssignedClient struct{ ID, First int }
 
-// Step is one cycle as it is asked for.
+// Step is one requested cycle.
 type Step struct {
 	Key         int
 	Hold, Think time.Duration
 }
 
-// Cycle is what a client did between two thinks, as a driver reports it.
+// Cycle is a driver's report of one cycle of a client: its wait and, if it got the lock, its lease.
 type Cycle struct {
 	Client                         int
 	Step                           int // in Assignment.Steps
 	Asked, Granted, Released, Done int64
-	Error                          CycleError // why there is no lease, or what Release returned
+	Error                          CycleError // why the wait ended without a lease, or the error of Release
 	Token                          *int64     // the lease's fencing token; nil without one
-	// Until is the instant until which the lease was valid by the library's word just before its release; nil if the
-	// library does not say it. Then the lease is known to be valid from Granted until a TTL after Asked.
+	// Until is the end of the lease's validity as the library reported it just before the release; nil if the library does
+	// not report it. Then only the validity from Granted until one TTL after Asked is certain.
 	Until *int64
 }
 
-// CycleError is what went wrong in a Cycle, "" if nothing did. Other texts than these are errors of the lock.
+// CycleError is the error of a Cycle; "" means success. A text other than the constants below is an error of the lock.
 type CycleError string
 
-// How a wait can end without a lease, and what can be wrong with a lease.
+// The errors with a defined meaning.
 const (
 	CycleTimedOut CycleError = "timeout"  // or a try-lock that found the lock held
-	CycleStopped  CycleError = "stopped"  // the end of the run
-	CycleNotHeld  CycleError = "not held" // the release of a lease that had been lost
+	CycleStopped  CycleError = "stopped"  // the end of the run ended the wait
+	CycleNotHeld  CycleError = "not held" // the release found that the lease had been lost
 )
 
-// Error makes a CycleError an error.
+// Error returns the text.
 func (e CycleError) Error() string { return string(e) }
 
-// Is maps a CycleError to the error of a lock or a context that it stands for.
+// Is makes errors.Is match a CycleError with the corresponding error of a context or a lock.
 func (e CycleError) Is(target error) bool {
 	switch e {
 	case CycleTimedOut:
@@ -85,16 +85,16 @@ func (e CycleError) Is(target error) bool {
 }
 
 const (
-	// driverLead is the time between the question and the start of the clients.
+	// driverLead is the time between the request to a driver and the start of its clients.
 	driverLead = 100 * time.Millisecond
-	// driverTail is how much longer than the window the clients run, so that waits are seen to be under way at its
-	// end.
+	// driverTail is how much longer than the window the clients run, so that open waits at its end are observed.
 	driverTail = 50 * time.Millisecond
-	// mostSteps are drawn of distributions for the clients of an instance.
+	// mostSteps is the number of steps drawn from the distributions for the clients of an instance.
 	mostSteps = 4096
-	// silence is how long a client of a driver may do what is not reported.
+	// silence is how long a driver may report nothing about a client before the client counts as silent.
 	silence = time.Second
-	// ownTimeLimit is the share of the clients' time, in percent, that a driver may take without a label.
+	// ownTimeLimit is the share of the clients' time, in percent, that a driver may use for itself before the run gets a
+	// label.
 	ownTimeLimit = 5.0
 )
 
@@ -122,7 +122,7 @@ func Undriven(info strategies.Info, w workloads.Spec) (problems []error) {
 	return problems
 }
 
-// drive lets the drivers run the clients of all instances.
+// drive starts the clients of all instances if a driver takes part in the run.
 func (r *run) drive() {
 	if r.driven == nil {
 		return
@@ -147,7 +147,7 @@ func (r *run) drive() {
 	}
 }
 
-// assign returns what an instance's clients do.
+// assign returns the assignment of an instance's clients.
 func (r *run) assign(instance int) Assignment {
 	w := r.Workload
 	a := Assignment{
@@ -168,7 +168,7 @@ func (r *run) assign(instance int) Assignment {
 	return a
 }
 
-// localWork returns what the holders of DriveLocally do; nil if they only hold.
+// localWork returns the work of holders in DriveLocally; nil if they only hold.
 func (r *run) localWork(i *instance) LocalWork {
 	if r.Workload.Work != workloads.WorkCounter {
 		return nil
@@ -176,7 +176,7 @@ func (r *run) localWork(i *instance) LocalWork {
 	return func(key int, lease strategies.Lease, hold func()) error { return r.count(i, key, lease, hold) }
 }
 
-// silent counts the clients of which the driver did not say what they were doing when the window closed.
+// silent returns the number of clients whose state at the end of the window the driver did not report.
 func (d *driven) silent(r *run) (clients int) {
 	if d == nil {
 		return 0
@@ -189,7 +189,7 @@ func (d *driven) silent(r *run) (clients int) {
 	return clients
 }
 
-// ownTime returns a label if a driver took much of its clients' time for itself.
+// ownTime returns a label if a driver used too much of its clients' time for itself.
 func (d *driven) ownTime(result *results.Run) results.Remarks {
 	if d == nil || result.WindowNS == 0 {
 		return nil
@@ -201,7 +201,7 @@ func (d *driven) ownTime(result *results.Run) results.Remarks {
 	return results.Remarks{results.DriverTime.Remark(results.Measured(share, "%.0f%%"))}
 }
 
-// driverCPU returns the CPU time of the drivers' processes so far in seconds; nil if it is not known of all.
+// driverCPU returns the CPU time of the drivers' processes so far in seconds; nil if it is unknown for any of them.
 func (r *run) driverCPU() *float64 {
 	if r.driven == nil {
 		return nil
@@ -210,7 +210,7 @@ func (r *run) driverCPU() *float64 {
 	for _, i := range r.instances {
 		driver, ok := i.locker.(Driver)
 		if !ok {
-			if i.strategy.Info().Driver { // it is closed
+			if i.strategy.Info().Driver { // the driver's process has ended
 				return nil
 			}
 			continue
@@ -224,7 +224,8 @@ func (r *run) driverCPU() *float64 {
 	return &sum
 }
 
-// unseenTraffic removes what is not known of a driver's connections: it is counted at lockbench's own.
+// unseenTraffic removes the figures that need the traffic of a driver's connections, since lockbench counts only that
+// of its own.
 func (r *run) unseenTraffic(d *results.ServerDelta) {
 	if r.driven != nil && d != nil {
 		d.RoundTrips, d.ClientBytesIn, d.ClientBytesOut, d.OtherTraffic = nil, nil, nil, nil

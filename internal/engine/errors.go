@@ -34,8 +34,8 @@ func (e *errorCounts) add(err error) {
 	e.counts[kind]++
 }
 
-// kindOf leaves out the addresses of a connection, so that a thousand refused
-// connections are one kind. A server chose the words of its errors.
+// kindOf returns the text of an error without the addresses of a connection, so that a thousand refused connections are
+// one kind. A server may have chosen the text, so kindOf makes it printable.
 func kindOf(err error) string {
 	if op, ok := errors.AsType[*net.OpError](err); ok {
 		return fmt.Sprintf("%s: %v", op.Op, op.Err)
@@ -50,7 +50,7 @@ func (e *errorCounts) list() []results.ErrorCount {
 	return results.CountErrors(e.counts)
 }
 
-// fail counts a client's error and makes the heartbeat check the progress.
+// fail counts a client's error, so that the heartbeat checks whether clients still make progress.
 func (r *run) fail(err error) {
 	r.errors.add(err)
 	if !r.faults.explains(r.clock.Now()) {

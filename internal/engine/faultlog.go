@@ -1,7 +1,7 @@
 package engine
 
-// The effects of faults: each injection, the acquisitions, stalls and overlaps that followed, and the errors that the
-// faults explain. faultLog calls nothing in the other files of faults.
+// The effects of faults: each injection, the acquisitions, stalls and overlaps that followed it, and the errors that
+// faults explain. faultLog calls no function of the other fault files.
 
 import (
 	"errors"
@@ -20,54 +20,53 @@ import (
 // faultLog records the faults of a run. Its methods may be called concurrently.
 type faultLog struct {
 	run     *run           // for its clock, window, keys, and audit
-	longest int64          // ns that a key may stay free before its waiters count as forgotten
-	records []*faultRecord // the list never changes, so clients look without mu whether it is empty
+	longest int64          // ns that a key with waiters may stay free before it counts as a lost wake-up
+	records []*faultRecord // the list never changes, so clients check without mu whether it is empty
 
 	mu      sync.Mutex
 	last    *injection     // the latest injection of any fault
-	base    results.Safety // at the latest injection
+	base    results.Safety // the audit at the latest injection
 	halts   int            // outages under way
 	haltEnd int64          // end of the latest outage
 	loses   bool           // a fault made the servers lose confirmed writes; read it when no fault is under way
 }
 
-// faultRecord is what is known of one fault of the workload.
+// faultRecord records the injections of one fault of the workload.
 type faultRecord struct {
 	spec       workloads.Fault
 	injections []*injection
 	open       []*injection // injections still under observation
-	reasons    []string     // why it was not injected when it was due
-	spared     bool         // there was no target for it
+	reasons    []string     // why an injection that was due did not happen
+	spared     bool         // no injection was possible because there was no target
 }
 
 // strike is a fault that is ready to be injected.
 type strike struct {
 	store.Action
-	key int // the number of the key that it affects, or every
+	key int // number of the affected key, or every
 	// lasts is the time from Hit to End.
 	lasts time.Duration
 }
 
 const every = -1 // a key: all keys
 
-// atOnce reports whether the strike is over when it begins: a process that dies takes no time for it. What servers do
-// in Hit may take a while.
+// atOnce reports whether the strike has no duration, as when a process dies. Hit of a server's fault may take some
+// time.
 func (s strike) atOnce() bool { return s.key != every && s.End == nil }
 
-// injection is one occurrence of a fault.
+// injection is one injection of a fault with its effects so far.
 type injection struct {
 	results.Injection
 	at       int64
-	key      int   // a key's number, or every
-	over     int64 // since when clients can get locks; math.MaxInt64 in an outage
+	key      int   // number of the affected key, or every
+	over     int64 // when clients could get locks again; math.MaxInt64 during an outage
 	lasting  bool  // the fault continues, although clients can get locks
-	lastSeen int64 // the last acquisition, or the injection itself
-	until    int64 // the next injection of any fault
+	lastSeen int64 // instant of the last acquisition, or of the injection if there was none
+	until    int64 // instant of the next injection of any fault
 }
 
 const (
-	// longestIdle is how long a key with waiters may stay free. Clients that poll do so more
-	// often by default.
+	// longestIdle is how long a key with waiters may stay free. It exceeds the default interval of clients that poll.
 	longestIdle = time.Second
 	// aftermath is how long after a fault its effects may still cause errors.
 	aftermath = 5 * time.Second
@@ -106,7 +105,7 @@ func (l *faultLog) begin(f *faultRecord, s strike) *injection {
 	return i
 }
 
-// resume notes the end of an outage.
+// resume records the end of an outage.
 func (l *faultLog) resume(i *injection) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -118,7 +117,7 @@ func (l *faultLog) resumed(i *injection, at int64) {
 	l.haltEnd, i.over = at, at
 }
 
-// end notes the end of a fault, and of its outage.
+// end records the end of a fault and of its outage, if that still lasts.
 func (l *faultLog) end(i *injection) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -131,7 +130,7 @@ func (l *faultLog) end(i *injection) {
 	}
 }
 
-// missed notes why a fault was not injected when it was due.
+// missed records why a fault was not injected when it was due.
 func (l *faultLog) missed(f *faultRecord, why error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -139,7 +138,7 @@ func (l *faultLog) missed(f *faultRecord, why error) {
 	f.spared = errors.Is(why, store.ErrNoTarget)
 }
 
-// attribute counts the overlaps since the last injection as caused by it. now is the audit so far.
+// attribute adds the overlaps since the last injection to that injection. now is the audit so far.
 func (l *faultLog) attribute(now results.Safety) {
 	if i := l.last; i != nil {
 		i.Overlaps += now.Overlaps - l.base.Overlaps
@@ -150,7 +149,7 @@ func (l *faultLog) attribute(now results.Safety) {
 	l.base = now
 }
 
-// granted notes an acquisition, by a client of the workload or by a target.
+// granted records an acquisition by a client of the workload or by a target.
 func (l *faultLog) granted(key int, at int64, grant measure.Grant) {
 	if at >= l.run.window.End() {
 		return
@@ -165,7 +164,7 @@ func (l *faultLog) granted(key int, at int64, grant measure.Grant) {
 	}
 }
 
-// closeWindow counts the keys that are still forgotten at the end of the window.
+// closeWindow counts the lost wake-ups of keys that are still free, with waiters, at the end of the window.
 func (l *faultLog) closeWindow() {
 	end := l.run.window.End()
 	l.mu.Lock()
@@ -182,7 +181,7 @@ func (l *faultLog) forgotten(at, idle int64) {
 	}
 }
 
-// seen notes an acquisition after the injection.
+// seen records an acquisition after the injection.
 func (i *injection) seen(key int, at int64) {
 	if at < i.at || i.key != every && i.key != key {
 		return
@@ -195,7 +194,7 @@ func (i *injection) seen(key int, at int64) {
 	}
 }
 
-// stalled notes that no client acquired the key between lastSeen and until.
+// stalled records that no client acquired the key between lastSeen and until.
 func (i *injection) stalled(until int64, cut bool) {
 	if gap := until - i.lastSeen; gap > 0 && (i.Stall == nil || gap > i.Stall.NS) {
 		i.Stall = &results.Bound{NS: gap, AtLeast: cut}
@@ -210,8 +209,8 @@ func (l *faultLog) halted() bool {
 	return l.halts > 0
 }
 
-// excuses reports whether faults explain that the servers do not answer: an outage, or several faults at once, which
-// together may leave too few nodes.
+// excuses reports whether faults explain that the servers do not answer. An outage does, and so do several simultaneous
+// faults, which may leave too few nodes.
 func (l *faultLog) excuses() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -263,7 +262,7 @@ func (l *faultLog) report(over bool) (all []results.Fault) {
 	return all
 }
 
-// absent names the faults that were never injected although there was a target.
+// absent returns a remark for each fault that was never injected although it had a target.
 func (l *faultLog) absent() results.Remarks {
 	var names results.Remarks
 	for _, f := range l.records {

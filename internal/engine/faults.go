@@ -1,7 +1,7 @@
 package engine
 
-// The faults of a workload, as the rest of the engine sees them. The way of one fault leads down through these files,
-// and no call leads back up:
+// The faults of a workload, as the rest of the engine uses them. Calls go only from an upper to a lower file of this
+// list:
 //
 //	faults.go       waits until a fault is due, prepares it, injects it, and undoes it
 //	clientfaults.go prepares a fault of clients; the store's store.Faults prepares all others
@@ -9,7 +9,7 @@ package engine
 //	precedence.go   how the workload's clients let a target go first, and keep a lock for a fault
 //	faultlog.go     records what was injected and what followed
 //
-// The last two own their state and call none of the other files.
+// precedence.go and faultlog.go own their state and call none of the other files.
 
 import (
 	"context"
@@ -25,7 +25,8 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// faults injects the workload's faults when they are due. Its log records them, and answers what they explain.
+// faults injects the workload's faults when they are due. Its faultLog records them and reports which errors they
+// explain.
 type faults struct {
 	*faultLog
 	*precedence
@@ -34,13 +35,13 @@ type faults struct {
 	ctx       context.Context // ends with the window
 	cancel    context.CancelFunc
 	schedules sync.WaitGroup
-	targets   atomic.Int64 // opened so far
+	targets   atomic.Int64 // number opened so far
 
 	failing sync.Mutex
-	failed  error // of faults that could not be injected or undone
+	failed  error // the errors of faults that could not be injected or undone
 }
 
-// newFaults makes the faults of a run. ctx is the context of the whole run.
+// newFaults returns the faults of a run. ctx is the context of the whole run.
 func newFaults(ctx context.Context, r *run) *faults {
 	ctx, cancel := context.WithCancel(ctx)
 	return &faults{
@@ -55,7 +56,7 @@ func (f *faults) start() {
 	}
 }
 
-// stop is called at the end of the window: no new fault begins, and faults under way are undone.
+// stop is called at the end of the window. After it no new fault begins, and faults under way are undone.
 func (f *faults) stop() {
 	f.cancel()
 	f.closeWindow()
@@ -67,8 +68,8 @@ func (f *faults) wait() error {
 	return f.failed
 }
 
-// acquired notes that a client of the workload has got the lock of a key, and makes it keep the lock if a fault waits
-// for a holder.
+// acquired records that a client of the workload has acquired a key. If a fault needs a holder, it blocks the client,
+// so that the client keeps the lock.
 func (f *faults) acquired(key int, at int64, grant measure.Grant) {
 	if len(f.records) > 0 {
 		f.granted(key, at, grant)
@@ -76,7 +77,7 @@ func (f *faults) acquired(key int, at int64, grant measure.Grant) {
 	}
 }
 
-// schedule injects a fault each time it is due, if it can be over before the window ends.
+// schedule injects a fault each time it is due, unless the fault would last beyond the end of the window.
 func (f *faults) schedule(record *faultRecord) {
 	r, spec := f.run, record.spec
 	lasts := int64(r.Workload.Lasts(spec))
@@ -95,7 +96,7 @@ func (f *faults) schedule(record *faultRecord) {
 		again = true
 		if s, err := f.prepare(spec); err != nil {
 			if f.ctx.Err() != nil {
-				err = fmt.Errorf("the window ended before it could come about: %w", err)
+				err = fmt.Errorf("the window ended before the fault could be injected: %w", err)
 			}
 			f.missed(record, err)
 		} else if err := f.inject(record, s); err != nil {
@@ -109,7 +110,7 @@ func (f *faults) schedule(record *faultRecord) {
 	}
 }
 
-// prepare does what must precede a fault, such as waiting for a holder. The error is why the fault is not possible.
+// prepare does what must precede a fault, such as waiting for a holder. It returns an error if the fault is impossible.
 func (f *faults) prepare(spec workloads.Fault) (strike, error) {
 	if spec.Kind().Place == workloads.InClients {
 		return f.prepareClients(spec)
@@ -120,9 +121,9 @@ func (f *faults) prepare(spec workloads.Fault) (strike, error) {
 	return strike{action, every, time.Duration(spec.For)}, err
 }
 
-// inject carries a strike out and returns when it is over. An error ends the run.
+// inject executes a strike and returns when the fault has ended. An error ends the run.
 func (f *faults) inject(record *faultRecord, s strike) error {
-	always := context.WithoutCancel(f.ctx) // a fault must be undone
+	always := context.WithoutCancel(f.ctx) // the fault must be undone even after the window
 	injected := f.begin(record, s)
 	failed := s.Hit(always)
 	if s.Outage == store.Briefly {

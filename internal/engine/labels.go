@@ -61,7 +61,7 @@ func (r *run) late(result *results.Run, o observed) results.Remarks {
 	if r.dead.Load() || window <= longEnough || float64(off) <= observedLimit*float64(window) {
 		return nil
 	}
-	cause := "the generator was too busy to look in time"
+	cause := "the generator was too busy to take its snapshots in time"
 	silent := max(o.opened.answered, o.closed.answered)
 	if silent > off/2 && time.Duration(result.Generator.SchedulingP99) < silent/10 {
 		cause = fmt.Sprintf("the server took %v to answer at its end", silent.Round(time.Millisecond))

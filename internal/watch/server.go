@@ -255,7 +255,7 @@ func (s *endpoint) guard(pages http.Handler) http.Handler {
 		w.Header().Set("Cross-Origin-Resource-Policy", "same-origin")
 		switch {
 		case !s.named(r.Host):
-			http.Error(w, fmt.Sprintf("the URL's host must be an IP address or one of these names: %s; --%s NAME:PORT adds a name",
+			http.Error(w, fmt.Sprintf("the URL's host must be an IP address or one of these: %s; --%s NAME:PORT adds a name",
 				words.And(s.names), s.flag), http.StatusForbidden)
 		case r.Method != http.MethodGet && r.Method != http.MethodHead:
 			http.Error(w, "only GET and HEAD are allowed", http.StatusMethodNotAllowed)
