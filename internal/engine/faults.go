@@ -77,7 +77,7 @@ func (f *faults) acquired(key int, at int64, grant measure.Grant) {
 	}
 }
 
-// schedule injects a fault each time it is due, unless the fault would last beyond the end of the window.
+// schedule injects a fault each time it is due. It omits a repetition that would last beyond the end of the window.
 func (f *faults) schedule(record *faultRecord) {
 	r, spec := f.run, record.spec
 	lasts := int64(r.Workload.Lasts(spec))

@@ -13,21 +13,21 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// stop stops the clients. It is called after the end of the window.
+// stop makes the clients stop. It is called after the end of the window.
 func (r *run) stop() {
 	r.control.stopping.Store(true)
 	r.control.cancelAcquire()
 }
 
 const (
-	// drainLimit is how long the clients may take to return after stop.
+	// drainLimit is how long the clients may take to return after stop. Then their connections are closed.
 	drainLimit = 15 * time.Second
-	// hangUpLimit is how long they may take after their connections are closed.
+	// hangUpLimit is how long the clients may take to return after their connections are closed.
 	hangUpLimit = 5 * time.Second
 )
 
-// drain waits for every client. Clients that do not return even after their connections
-// were closed hang: the run names them and does not wait for them.
+// drain waits until every client has returned. The run reports clients that do not return even after their connections
+// are closed, and stops waiting for them.
 func (r *run) drain() {
 	defer r.control.cancelRelease()
 	back := make(chan struct{})
@@ -41,7 +41,7 @@ func (r *run) drain() {
 		case <-back:
 			return
 		case <-gone:
-			if gone = nil; r.dead.Load() { // the server answers no client any more
+			if gone = nil; r.dead.Load() { // waiting is useless because the server answers no client
 				r.phase(PhaseGone)
 				r.sockets.Cut(ErrServerGone)
 			}
@@ -67,13 +67,14 @@ func (r *run) drain() {
 	r.recorder.Drop(r.hung)
 }
 
-// verify closes the instances and returns the names of what they left on the servers.
+// verify closes the instances and returns the names of the keys, channels and connections that they left on the
+// servers.
 func (r *run) verify(ctx context.Context) []string {
 	r.closeLockers()
 	if !r.remote() {
 		return nil
 	}
-	// This must precede closeNodes: a client that closes also ends its subscriptions.
+	// Look for leftovers before closeNodes, because closing a connection also ends subscriptions that the strategy forgot.
 	var left []string
 	r.closing = r.last(ctx)
 	if r.closing {
@@ -82,7 +83,7 @@ func (r *run) verify(ctx context.Context) []string {
 		}
 		left = r.spare(r.settle(ctx, "", r.undeclared))
 	} else {
-		r.unseen = true // other processes still use the keys
+		r.unseen = true // other processes still use the keys, so they are not leftovers yet
 	}
 	r.closeNodes()
 	for _, connection := range r.settle(ctx, r.name, func(l results.Leftovers) []string { return l.Connections }) {
@@ -91,8 +92,8 @@ func (r *run) verify(ctx context.Context) []string {
 	return left
 }
 
-// undeclared names the keys that the strategy does not leave on purpose, and the
-// channels with a subscription.
+// undeclared returns the names of keys that the strategy does not declare to leave, and of channels that still have a
+// subscription.
 func (r *run) undeclared(l results.Leftovers) []string {
 	var names []string
 	for _, key := range l.Keys {
@@ -106,8 +107,8 @@ func (r *run) undeclared(l results.Leftovers) []string {
 	return names
 }
 
-// spare removes the keys of locks from what is left if clients of a driver still waited when its processes ended: many
-// libraries cannot end a wait, so a dead process may still obtain a lock, which nothing then releases.
+// spare removes the keys of locks from the leftovers if clients of a driver still waited when its processes ended. Many
+// libraries cannot end a wait, so the server may grant a lock to a dead process, and no client releases it.
 func (r *run) spare(left []string) []string {
 	if r.driven == nil || r.driven.unended == 0 {
 		return left
@@ -121,14 +122,13 @@ func (r *run) spare(left []string) []string {
 	return left
 }
 
-// leftKey begins the names of keys among what is left.
+// leftKey is the prefix of keys in the names of leftovers.
 const leftKey = "key "
 
-// settling is how long a server may take to notice that a connection or a subscription
-// was closed.
+// settling is how long a server may take to notice that a connection or a subscription has been closed.
 const settling = 2 * time.Second
 
-// settle looks for leftovers until there are none or the time is over, and returns the rest.
+// settle looks for leftovers until there are none or settling is over, and returns those that remain.
 func (r *run) settle(ctx context.Context, name string, pick func(results.Leftovers) []string) []string {
 	if r.dead.Load() {
 		r.unseen = true
@@ -152,8 +152,8 @@ func (r *run) settle(ctx context.Context, name string, pick func(results.Leftove
 	}
 }
 
-// cleanUp deletes every key of the run that has a name of the strategy's or the workload's. In a shared run only
-// the last generator deletes keys: clients of the others may still hold them.
+// cleanUp deletes every key of the run that the strategy or the workload may have created. In a shared run only the
+// last generator deletes keys, because clients of the others may still hold locks.
 func (r *run) cleanUp(ctx context.Context) {
 	if !r.remote() || r.dead.Load() || !r.closing && !r.last(ctx) {
 		return
@@ -175,8 +175,8 @@ func (r *run) cleanUp(ctx context.Context) {
 	}
 }
 
-// lostUpdates compares each counter or row with the updates made. It returns nil if there are
-// none, or if it is unknown which updates were made or kept.
+// lostUpdates compares each counter or row with the number of confirmed updates. It returns nil if the workload has
+// neither, or if it is unknown which updates were made or kept.
 func (r *run) lostUpdates(ctx context.Context) *int64 {
 	if r.transacts() {
 		return r.lostRows(ctx)
@@ -191,7 +191,7 @@ func (r *run) lostUpdates(ctx context.Context) *int64 {
 	return r.missing(counts)
 }
 
-// missing returns the number of updates that were made and are not in the counts, which are by key.
+// missing returns the number of confirmed updates that the counts, by key, do not contain.
 func (r *run) missing(counts []int64) *int64 {
 	var lost int64
 	for i, n := range counts {
@@ -200,7 +200,7 @@ func (r *run) missing(counts []int64) *int64 {
 	return &lost
 }
 
-// counters returns what the keys' counters hold; nil if there are none, or if they cannot be read.
+// counters returns the values of the counters by key; nil if there are none or they cannot be read.
 func (r *run) counters(ctx context.Context) []int64 {
 	if r.Workload.Work != workloads.WorkCounter || r.dead.Load() || r.instances[0].closed {
 		return nil
@@ -208,7 +208,7 @@ func (r *run) counters(ctx context.Context) []int64 {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	through := r.instances[0]
-	if through.counters == nil { // a driver's
+	if through.counters == nil { // the instance of a driver has no counters in this process
 		through = &instance{}
 		defer func() { _ = through.hangUp() }()
 		if err := r.connect(ctx, through, 1, r.sockets.Through, r.sockets.Through); err != nil {

@@ -11,28 +11,27 @@ import (
 	"github.com/lockbench/lockbench/internal/store"
 )
 
-// A server that is stopped refuses nothing: its clients would wait until they time out.
-// So the run sends it a Ping all the time, and ends about 4 s after its last answer. If
-// this process itself was stopped, one Ping may fail; then the next one is answered.
+// A stopped server refuses no connection or command, so its clients would wait until they time out. The run therefore
+// sends a Ping at short intervals and ends about 4 s after the last reply. If this process itself was stopped, one Ping
+// may fail, but the next one gets a reply.
 const (
 	// beat is the time between two checks.
 	beat = 500 * time.Millisecond
-	// A check fails after this many Pings in a row without an answer, each limited to answer.
+	// A check fails after this many consecutive Pings without a reply, each of which waits for at most answer.
 	questions = 3
 	answer    = time.Second
-	// breath is the pause after each of them, for a server that refuses connections while it
-	// starts.
+	// breath is the pause after a failed Ping. It gives a server time that refuses connections while it starts.
 	breath = 200 * time.Millisecond
 )
 
-// live begins the heartbeat and returns a function that ends it.
+// live starts the heartbeat and returns a function that stops it.
 func (r *run) live(ctx context.Context) (rest func()) {
 	r.life, r.end = context.WithCancelCause(ctx)
 	listening, stop := context.WithCancel(ctx)
 	var beating sync.WaitGroup
 	beating.Go(func() { r.heartbeat(listening) })
 	var own *measure.Heartbeat
-	if !r.VirtualTime { // in which no process stands still
+	if !r.VirtualTime { // in virtual time no server can hang
 		own = measure.NewHeartbeat(r.window)
 	}
 	return func() {
@@ -45,12 +44,11 @@ func (r *run) live(ctx context.Context) (rest func()) {
 	}
 }
 
-// heartbeat checks the servers until ctx ends. If the servers do not answer, or errors
-// stop all progress, it ends the run.
+// heartbeat checks the servers until ctx ends. It ends the run if they do not answer or if errors stop all progress.
 func (r *run) heartbeat(ctx context.Context) {
 	beats := time.NewTicker(beat)
 	defer beats.Stop()
-	grants, since := r.grants(), time.Now() // the last time at which there were new grants
+	grants, since := r.grants(), time.Now() // since is when grants last increased
 	for {
 		select {
 		case <-beats.C:
@@ -71,8 +69,8 @@ func (r *run) heartbeat(ctx context.Context) {
 	}
 }
 
-// progress returns an error if clients meet errors and none of them has got a lock for too
-// long.
+// progress returns an error if clients report errors and the last acquisition, at the instant since, is longer ago than
+// lifeless.
 func (r *run) progress(since time.Time) error {
 	select {
 	case <-r.control.trouble:
@@ -86,7 +84,7 @@ func (r *run) progress(since time.Time) error {
 	return nil
 }
 
-// lifeless is how long clients may have errors without one acquisition.
+// lifeless is how long clients may report errors without a single acquisition.
 const lifeless = 30 * time.Second
 
 // stillThere returns an error if the servers do not answer and no fault explains it.
@@ -103,8 +101,8 @@ func (r *run) stillThere(ctx context.Context) error {
 	return r.silent(ctx, r.Transactor, new(atomic.Bool))
 }
 
-// silent returns an error if a server does not answer and no fault explains it. unanswered is whether the last Ping
-// failed.
+// silent returns an error if a server does not answer and no fault explains it. unanswered records whether the last
+// Ping failed.
 func (r *run) silent(ctx context.Context, server store.Target, unanswered *atomic.Bool) error {
 	var err error
 	for range questions {

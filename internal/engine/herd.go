@@ -8,11 +8,10 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// herd makes all clients wait for one holder, which then releases; this repeats. Client 0
-// leads: it takes the lock, waits until all others have asked for it and then for the
-// gathering time, and releases. The next holder keeps the lock for the same time, so that
-// all effects of the one release can be observed. Then every client has its turn, and the
-// next burst begins.
+// herd makes all clients wait for one holder, which then releases, and repeats this. Client 0 is the leader: it
+// acquires the lock, waits until all others have requested it and then for the gathering time, and releases. The next
+// holder keeps the lock for the gathering time too, so that all effects of that one release can be observed. When every
+// client has had the lock, the next burst begins.
 type herd struct {
 	run       *run
 	gathering time.Duration
@@ -21,19 +20,19 @@ type herd struct {
 	ended []burstSeen // written by the leader
 }
 
-// burst is one release and its effects.
+// burst is one release by the leader and its effects.
 type burst struct {
 	open    chan struct{} // closed once the leader has the lock
-	over    chan struct{} // closed once next may be read
+	over    chan struct{} // closed once next is set
 	next    *burst
-	asked   atomic.Int64  // other clients that have asked
-	left    atomic.Int64  // other clients whose turn is still to come
+	asked   atomic.Int64  // other clients that have requested the lock
+	left    atomic.Int64  // other clients that have not finished their turn
 	drained chan struct{} // closed when left is 0
-	taken   atomic.Bool   // set by the first of them to get the lock
+	taken   atomic.Bool   // set by the first other client that acquires the lock
 
-	last atomic.Int64 // the last instant at which one of them got the lock
+	last atomic.Int64 // the last instant at which another client acquired the lock
 
-	// The first of the others writes these before its turn is over.
+	// The first other client that acquires the lock writes these before its turn ends.
 	firstAt, drainAt int64
 	settled          snapshot
 	// The leader writes these.
@@ -62,13 +61,13 @@ func (h *herd) burst() *burst {
 	return b
 }
 
-// wait returns when the client should ask for the lock.
+// wait blocks until the client should request the lock.
 func (h *herd) wait(c *client) {
 	if c.id == 0 {
 		return
 	}
 	b := h.current.Load()
-	if c.burst == b { // the client has had its turn
+	if c.burst == b { // the client has had its turn in this burst
 		select {
 		case <-b.over:
 			b = b.next
@@ -103,8 +102,8 @@ func (h *herd) granted(c *client, at int64) {
 	}
 }
 
-// releasing is called just before the client releases: what it did with the lock is no effect of a
-// release.
+// releasing is called just before the client releases. Its snapshot excludes the client's own commands from the effects
+// of the release.
 func (h *herd) releasing(c *client) {
 	b := h.current.Load()
 	switch {
@@ -130,11 +129,11 @@ func (h *herd) done(c *client) {
 	select {
 	case <-b.open:
 	default:
-		return // the leader did not get the lock: the run is over, or there was an error
+		return // the leader did not acquire the lock: the run is over or an error occurred
 	}
 	select {
 	case <-b.drained:
-	case <-h.run.control.acquire.Done(): // a client that has not begun does not begin any more
+	case <-h.run.control.acquire.Done(): // clients that have not requested the lock no longer do so
 		return
 	}
 	end := h.run.clock.Now()
@@ -149,7 +148,7 @@ func (h *herd) done(c *client) {
 	close(b.over)
 }
 
-// summary summarises all bursts; it returns nil without a herd.
+// summary returns the figures of all bursts; nil without a herd.
 func (h *herd) summary() *results.Herd {
 	if h == nil {
 		return nil

@@ -15,14 +15,14 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// instance is one application instance with its own connections and its own Locker.
+// instance is one application instance with its own connections and Locker.
 type instance struct {
-	strategy strategies.Variant // the run's, or of a mixed strategy one part
+	strategy strategies.Variant // the run's strategy, or one part of a mixed strategy
 
-	store    store.Instance // nil for a strategy that lives in the process
-	hub      store.Instance // of Job.Hub; nil without
-	counters store.Counting // one of both; nil without --work counter, and for a driver
-	closed   bool           // the store is closed
+	store    store.Instance // nil for an in-process strategy
+	hub      store.Instance // connection to Job.Hub; nil if that is nil
+	counters store.Counting // store or hub; nil without --work counter, and for a driver
+	closed   bool           // the connections to the store are closed
 	locker   strategies.Locker
 	atomic   strategies.Incrementer // nil for a lock
 	probe    *strategies.Probe
@@ -38,7 +38,7 @@ func (r *run) open(ctx context.Context) error {
 		if r.remote() {
 			pool := r.Workload.PoolSize()
 			if i.strategy.Info().Driver {
-				pool = 1 // for the addresses alone: the driver has its own connections
+				pool = 1 // needed only for the addresses: the driver has its own connections
 			}
 			if err := r.connect(ctx, i, pool, r.detour(number), r.sockets.Through); err != nil {
 				return fmt.Errorf("connect for %s: %w", r.Strategy.Name(), err)
@@ -48,7 +48,7 @@ func (r *run) open(ctx context.Context) error {
 			return err
 		}
 	}
-	for _, i := range r.instances { // drivers start at the same time: each may take seconds
+	for _, i := range r.instances { // start drivers concurrently, because each may take seconds
 		if err := r.prepare(ctx, i); err != nil {
 			return err
 		}
@@ -56,7 +56,7 @@ func (r *run) open(ctx context.Context) error {
 	return nil
 }
 
-// connect connects an instance to the store of the locks, and to the Hub where that is another one.
+// connect connects an instance to the store of the locks and, if Job.Hub is set, to the Hub.
 func (r *run) connect(ctx context.Context, i *instance, pool int, toLocks, toHub store.Through) (err error) {
 	if i.store, err = r.Target.Connect(ctx, r.name, pool, toLocks); err != nil {
 		return err
@@ -65,7 +65,7 @@ func (r *run) connect(ctx context.Context, i *instance, pool int, toLocks, toHub
 	counting := i.store
 	if r.Hub != nil {
 		if !counts {
-			pool = 1 // its name alone shows that the process takes part
+			pool = 1 // needed only for its CLIENT name, which shows that the process takes part
 		}
 		if i.hub, err = r.Hub.Connect(ctx, r.name, pool, toHub); err != nil {
 			return fmt.Errorf("connect to the Redis that the clients share: %w", err)
@@ -82,7 +82,7 @@ func (r *run) connect(ctx context.Context, i *instance, pool int, toLocks, toHub
 	return nil
 }
 
-// hangUp closes the instance's connections.
+// hangUp closes all connections of the instance.
 func (i *instance) hangUp() error {
 	var problems []error
 	for _, s := range []store.Instance{i.store, i.hub} {
@@ -93,8 +93,7 @@ func (i *instance) hangUp() error {
 	return errors.Join(problems...)
 }
 
-// detour returns how an instance's connections are dialled, through the faults' proxies if
-// there are any.
+// detour returns how an instance dials its connections: through the proxies of network faults if there are any.
 func (r *run) detour(instance int) store.Through {
 	if r.Faults == nil {
 		return r.sockets.Through
@@ -147,7 +146,7 @@ func (r *run) openLocker(i *instance) error {
 	return nil
 }
 
-// prepare opens what should exist before the first Acquire.
+// prepare lets a strategy open, for example, subscriptions before the first Acquire.
 func (r *run) prepare(ctx context.Context, i *instance) error {
 	if p, ok := strategies.As[strategies.Preparer](i.locker); ok {
 		switch err := p.Prepare(ctx, r.keys); {
@@ -160,13 +159,12 @@ func (r *run) prepare(ctx context.Context, i *instance) error {
 	return nil
 }
 
-// closeLockers closes what the strategies opened themselves, all at the same time: each
-// Close may take long if no server answers.
+// closeLockers closes all Lockers concurrently, because each Close may take long if no server answers.
 func (r *run) closeLockers() {
 	var closing sync.WaitGroup
 	for _, i := range r.instances {
 		if _, driver := i.locker.(Driver); i.locker == nil || len(r.hung) > 0 && !driver {
-			continue // a client that hangs may use it
+			continue // a hung client may still use it
 		}
 		closing.Go(func() {
 			if err := i.locker.Close(); err != nil {

@@ -22,16 +22,16 @@ import (
 var (
 	// ErrServerGone is returned by Job.Run when the servers stopped answering.
 	ErrServerGone = errors.New("the servers stopped answering")
-	// ErrUnsupported is returned by Job.Run when the strategy cannot do what the
-	// workload asks for, such as a try-lock.
+	// ErrUnsupported is returned by Job.Run when the strategy lacks an operation that the workload requires, such as a
+	// try-lock.
 	ErrUnsupported = errors.New("not supported by the strategy")
 )
 
-// PhaseGone is passed to Job.Phase once the servers have stopped answering. The run then
-// closes the connections of clients that still wait for an answer.
+// PhaseGone is passed to Job.Phase once the servers have stopped answering. The run then closes the connections of
+// clients that still wait for a reply.
 const PhaseGone = "the servers have stopped answering"
 
-// Prefix begins every key of a run and every connection's CLIENT name.
+// Prefix is the prefix of every key of a run and of every connection's CLIENT name.
 const Prefix = "lockbench:"
 
 // Job is one run of one strategy with one workload.
@@ -39,47 +39,45 @@ type Job struct {
 	Strategy strategies.Variant
 	Workload workloads.Spec
 	Target   store.Target // may be nil for strategies that need no nodes
-	Hub      store.Hub    // has the counters, and shows which processes take part; nil means Target
+	Hub      store.Hub    // has the counters, and its connections show which processes take part; nil means Target
 
-	// Transactor has the rows of --work transaction; else it is nil.
+	// Transactor has the rows of --work transaction; nil for other work.
 	Transactor store.Transactor
 
 	Session string // identifies the keys and connections of all runs of a session, see store.NewRunID
-	Number  int    // of the run in the session
+	Number  int    // number of the run in the session
 	Round   int    // from 1
 	Order   int    // from 1, within the round
 	Phase   func(name string)
-	// Second gets each part of the timeline when it ends, once a second. It may be nil.
+	// Second receives the last second of the timeline, once a second. It may be nil.
 	Second func(results.Slice)
-	// Watch gets the run so far and the waits under way, once a second. It may be nil. With drivers both come later,
-	// when each client has reported.
+	// Watch receives the run so far and its open waits, once a second. It may be nil. With drivers, Second and Watch are
+	// delayed until each client has reported.
 	Watch func(results.Run, []results.Wait)
 
-	// Generator names this process among those that share the session, and so its keys; ""
-	// means that it is alone.
+	// Generator is the name of this process among those that share the session and its keys; "" means a single process.
 	Generator string
-	// Begin waits, when the run is prepared, for the instant at which the clients begin to warm up, and returns it;
-	// nil means as soon as possible.
+	// Begin is called when the run is prepared. It waits for the other processes and returns the instant at which the
+	// clients start their warm-up; nil means as soon as possible.
 	Begin func(context.Context) (time.Time, error)
 
 	Observer Observer // may be nil
-	// VirtualTime says that the run is in a bubble of testing/synctest, where only the time
-	// package's timers work.
+	// VirtualTime means that the run is in a bubble of testing/synctest, where only timers of package time work.
 	VirtualTime bool
 	Faults      store.Faults // may be nil if the workload has only faults of clients
 
-	// misread replaces the clock's reading at the start of a release. A test plants a fault
-	// with it; otherwise it is nil.
+	// misread replaces the clock's reading at the start of a release. A test uses it to plant a fault; otherwise it is
+	// nil.
 	misread func(granted, released int64) int64
 
-	asked int // Workload.Instances before Run
+	asked int // Workload.Instances as requested, before Run adapted it
 }
 
-// Run carries the job out: prepare, warm up, measure, stop, drain, verify, clean up. When
-// ctx ends, the run ends early and returns what it has measured.
+// Run executes the job: prepare, warm up, measure, stop, drain, verify, clean up. When ctx ends, the run ends early and
+// returns the figures measured so far.
 //
-// With an error the run may be nil, or hold what was measured before the error. The
-// error wraps ErrServerGone or ErrUnsupported where that is the reason.
+// If Run fails, the returned run is nil or has the figures measured before the error. The error wraps ErrServerGone or
+// ErrUnsupported if that is the reason.
 func (j Job) Run(ctx context.Context) (*results.Run, error) {
 	j.asked, j.Workload.Instances = j.Workload.Instances, j.Strategy.Instances(j.Workload.Instances)
 	if err := j.Workload.Load(); err != nil {
@@ -163,13 +161,13 @@ type run struct {
 	Job
 	info strategies.Info
 	name string // CLIENT name of its connections
-	sign string // in every key and channel
+	sign string // part of every key and channel
 	keys []string
 	made store.KeyNames // of keys
 
 	instances  []*instance
 	rows       store.Rows     // nil without --work transaction
-	sockets    netfault.Conns // cut when the servers are dead: then every client that waits for them returns
+	sockets    netfault.Conns // closed when the servers are dead, so that every client that waits for a reply returns
 	clock      measure.Clock
 	window     *measure.Window
 	recorder   *measure.Recorder
@@ -183,21 +181,21 @@ type run struct {
 	driven     *driven // nil unless drivers run the clients
 	clients    []*client
 	sleepers   pause.Sleepers
-	cycle      func(*client, int64) (int64, bool) // (*client).cycle; a test plants faults here
+	cycle      func(*client, int64) (int64, bool) // (*client).cycle; a test can replace it to plant faults
 	control    control
 	errors     errorCounts
-	failures   atomic.Int64   // client errors that no fault explains
-	readings   atomic.Int64   // how often the counters were read
-	done       []atomic.Int64 // updates made of the counter or row, by key
-	refused    atomic.Int64   // updates that the counter or row refused because they were late
+	failures   atomic.Int64   // number of client errors that no fault explains
+	readings   atomic.Int64   // number of readings of the servers' counters
+	done       []atomic.Int64 // confirmed updates of the counter or row, by key
+	refused    atomic.Int64   // updates that the counter or row refused as stale
 	uncertain  atomic.Int64   // updates that may or may not have been made
 	overtime   overtime
-	unended    int // keys on the servers that waits left which a driver could not end
+	unended    int // number of keys left by waits that a driver could not end
 	hung       []int
-	stood      *int64          // ns, the longest time for which this process did not run; nil if not observed
+	stood      *int64          // ns, the longest time for which this process was stopped; nil if not observed
 	lost       *int64          // lost updates
-	rowsCPU    float64         // seconds, of the server of the rows in the window
-	counts     []int64         // of the keys' counters, after the last generator
+	rowsCPU    float64         // CPU seconds in the window of the server with the rows
+	counts     []int64         // values of the keys' counters after the last generator has finished
 	unseen     bool            // the leftovers on the servers could not be read
 	closing    bool            // all other processes have left the run
 	dead       atomic.Bool     // the servers have stopped answering
@@ -236,18 +234,18 @@ func (r *run) phase(name string) {
 	}
 }
 
-// remote reports whether the run uses a store at all.
+// remote reports whether the run uses a store.
 func (r *run) remote() bool { return NeedsStore(r.info, r.Workload) }
 
-// NeedsStore reports whether a strategy under a workload talks to a store.
+// NeedsStore reports whether a strategy uses a store under a workload.
 func NeedsStore(info strategies.Info, w workloads.Spec) bool {
 	return info.Nodes > 0 || w.Work == workloads.WorkCounter
 }
 
-// patience limits one request to the servers outside the measured work.
+// patience limits each request to the servers that is not part of the measured work.
 const patience = 5 * time.Second
 
-// read reads what the locks' servers have counted; nil if that fails or there are none.
+// read returns a reading of the locks' servers; nil if it fails or there are none.
 func (r *run) read(ctx context.Context) *results.Reading {
 	if !r.remote() || r.dead.Load() {
 		return nil
@@ -256,7 +254,7 @@ func (r *run) read(ctx context.Context) *results.Reading {
 	return r.readFrom(ctx, r.Target)
 }
 
-// readHub is read for the Hub, if that is not the locks' store.
+// readHub returns a reading of the Hub; nil if it fails or the run has no separate Hub.
 func (r *run) readHub(ctx context.Context) *results.Reading {
 	if r.Hub == nil {
 		return nil
@@ -269,7 +267,7 @@ func (r *run) readFrom(ctx context.Context, servers store.Target) *results.Readi
 	defer cancel()
 	reading, err := servers.Read(within)
 	if err != nil {
-		if ctx.Err() == nil { // an interrupt is no error of the server's
+		if ctx.Err() == nil { // an interrupt is not an error of the server
 			r.errors.add(fmt.Errorf("read the server's counters: %w", err))
 		}
 		return nil
@@ -277,7 +275,8 @@ func (r *run) readFrom(ctx context.Context, servers store.Target) *results.Readi
 	return &reading
 }
 
-// grants is the number of leases handed out so far; of drivers that run, of cycles.
+// grants returns the number of leases granted so far. While drivers run, it returns the number of reported cycles
+// instead.
 func (r *run) grants() int64 {
 	if cycles, running := r.driven.soFar(); running {
 		return cycles
@@ -285,7 +284,7 @@ func (r *run) grants() int64 {
 	return r.recorded()
 }
 
-// recorded is the number of leases in the records so far.
+// recorded returns the number of leases recorded so far.
 func (r *run) recorded() int64 {
 	var sum int64
 	for _, k := range r.audit {
@@ -294,7 +293,7 @@ func (r *run) recorded() int64 {
 	return sum
 }
 
-// probes sums what the instances' strategies have counted so far.
+// probes returns the sum of the instances' probe counts so far.
 func (r *run) probes() strategies.ProbeCounts {
 	var sum strategies.ProbeCounts
 	for _, i := range r.instances {
@@ -306,14 +305,13 @@ func (r *run) probes() strategies.ProbeCounts {
 	return sum
 }
 
-// mine reports whether a key is one of this run's.
+// mine reports whether a key belongs to this run.
 func (r *run) mine(key string) bool {
 	session, number, made := r.made.Run(key)
 	return made && session == r.Session && number == r.Number
 }
 
-// declared reports whether a key belongs to the workload, or the strategy leaves it on
-// purpose.
+// declared reports whether a key belongs to the workload, or the strategy declares that it leaves such a key.
 func (r *run) declared(key string) bool {
 	return slices.ContainsFunc(r.keys, func(k string) bool {
 		counter := r.Workload.Work == workloads.WorkCounter &&

@@ -12,7 +12,7 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// invalid returns why the figures cannot be trusted.
+// invalid returns the reasons why the run's figures cannot be trusted; none for a valid run.
 func (r *run) invalid(result *results.Run, o observed) results.Remarks {
 	if o.closed == nil || result.WindowNS == 0 {
 		return results.Remarks{results.NoWindow.Remark(errNoWindow)}
@@ -46,15 +46,15 @@ func (r *run) invalid(result *results.Run, o observed) results.Remarks {
 var errNoWindow = errors.New("the run was stopped before its window opened")
 
 const (
-	longEnough    = 500 * time.Millisecond // then the time for the snapshots does not matter
-	observedLimit = 0.1                    // of the window
+	longEnough    = 500 * time.Millisecond // in shorter windows the time for the snapshots is too large a share to judge
+	observedLimit = 0.1                    // share of the window
 
-	lateLimit  = 0.01                  // of the starts
+	lateLimit  = 0.01                  // share of the starts
 	hardlyRuns = 10 * time.Millisecond // p99 until a runnable goroutine runs
 )
 
-// late returns why the ends of the window were not observed in time. The servers are read at both ends:
-// they are the cause if they took most of the difference to answer, and the generator's own goroutines ran in time.
+// late returns a reason if the snapshots at the ends of the window came too late. A server is the cause if its reply
+// took most of the delay although the generator's goroutines ran in time; otherwise the generator is.
 func (r *run) late(result *results.Run, o observed) results.Remarks {
 	seen, window := o.closed.health.Since(o.opened.health).Wall, time.Duration(result.WindowNS)
 	off := (seen - window).Abs()
@@ -72,7 +72,7 @@ func (r *run) late(result *results.Run, o observed) results.Remarks {
 	return results.Remarks{results.SeenLate.Remark(seen, window, cause)}
 }
 
-// saturated returns why the generator, not the lock, kept an open loop from its load.
+// saturated returns a reason if the generator, not the lock, kept an open loop from its rate.
 func (r *run) saturated(result *results.Run) results.Remarks {
 	g := result.Generator
 	switch {
@@ -99,7 +99,7 @@ const (
 	mostlyOurs        = 70.0 // percent of all cores
 )
 
-// ours returns the share of all cores that the generator used, in percent, and Redis if it is on this machine.
+// ours returns the share of all cores, in percent, that the generator, its drivers, and servers on this machine used.
 func (r *run) ours(result *results.Run) float64 {
 	used := result.Generator.CPUPercent
 	if drivers := result.Generator.DriverCPUSeconds; drivers != nil && result.WindowNS > 0 {
@@ -114,7 +114,7 @@ func (r *run) ours(result *results.Run) float64 {
 	return used / float64(runtime.NumCPU())
 }
 
-// labels returns the labels that limit the meaning of the figures.
+// labels returns cautions about the interpretation of the figures.
 func (r *run) labels(result *results.Run) results.Remarks {
 	var labels results.Remarks
 	if result.Speed.Acquisitions > 0 && result.Server.Window == nil && r.remote() && result.Server.Whole != nil {
@@ -129,7 +129,7 @@ func (r *run) labels(result *results.Run) results.Remarks {
 	case idle != nil && *idle < barelyIdle && r.ours(result) >= mostlyOurs:
 		labels = append(labels, results.GeneratorBound.Remark())
 	case idle != nil && *idle < barelyIdle && len(disturbed) == 0:
-		// else the labels of othersLabels say it with a figure
+		// Otherwise the labels of othersLabels report the load with a figure.
 		labels = append(labels, results.BusyMachine.Remark())
 	}
 	labels = append(labels, disturbed...)
@@ -163,9 +163,9 @@ func (r *run) labels(result *results.Run) results.Remarks {
 	return labels
 }
 
-// outlived returns a label if some client held its lock for longer than the TTL of a lease
-// that nothing renews. The lock claims exclusion only while the lease is valid, so
-// the claim can be kept while several clients work on what the lock protects.
+// outlived returns a label if a client held its lock for longer than the TTL and the strategy has no watchdog. Such a
+// lock claims exclusion only while the lease is valid. It keeps that claim even if several clients then use the
+// protected resource at the same time.
 func (r *run) outlived(s results.Speed) results.Remarks {
 	longest := s.Hold.Max
 	if r.info.Claims.Watchdog || r.info.Nodes == 0 || longest == nil || longest.NS <= int64(r.Workload.TTL) {
@@ -174,17 +174,18 @@ func (r *run) outlived(s results.Speed) results.Remarks {
 	return results.Remarks{results.OutlivedLease.Remark(time.Duration(longest.NS), r.Workload.TTL)}
 }
 
-// overtime counts the waits that went on beyond their timeout.
+// overtime counts the waits that lasted longer than their timeout.
 type overtime struct{ count, longest atomic.Int64 } // longest in ns, from the call of Acquire
 
 const (
-	// overtimeLimit is how much longer than its timeout a wait may last without a label: a busy machine delays some.
+	// overtimeLimit is how much longer than its timeout a wait may last before it counts, because a busy machine delays
+	// some waits.
 	overtimeLimit = 500 * time.Millisecond
-	// overtimeShare is the share of the waits that may go on for longer without a label.
+	// overtimeShare is the share of waits that may exceed overtimeLimit without a label.
 	overtimeShare = 0.01
 )
 
-// waited notes a wait that ended at the instant to.
+// waited counts a wait between two instants if it exceeded its timeout by more than overtimeLimit.
 func (r *run) waited(from, to int64) {
 	limit, o := r.Workload.Timeout, &r.overtime
 	if limit == nil || to-from <= int64(*limit)+int64(overtimeLimit) || !r.window.Contains(to) {
@@ -196,8 +197,8 @@ func (r *run) waited(from, to int64) {
 	}
 }
 
-// beyondTimeout returns a label if waits went on although their timeout was over. A fault may have kept their
-// commands.
+// beyondTimeout returns a label if too many waits lasted longer than their timeout. With faults in the workload it
+// returns none, because a fault may have delayed the clients' commands.
 func (r *run) beyondTimeout(result *results.Run) results.Remarks {
 	late, ended := r.overtime.count.Load(), result.Speed.Acquisitions+result.Waiting.TimedOut
 	if late == 0 || float64(late) < overtimeShare*float64(ended) || len(r.Workload.Faults) > 0 {
@@ -210,14 +211,14 @@ func (r *run) beyondTimeout(result *results.Run) results.Remarks {
 // errorLimit is the ratio of errors to acquisitions above which a run is invalid.
 const errorLimit = 0.01
 
-// failed returns why a run with too many errors, or without acquisitions, is invalid.
+// failed returns a reason if the run has too many errors or no acquisition.
 func (r *run) failed(result *results.Run) results.Remarks {
 	granted, failures := result.Speed.Acquisitions, r.failures.Load()
 	switch {
 	case granted == 0 && len(result.Errors) > 0:
 		return results.Remarks{results.OnlyErrors.Remark(result.Errors[0].Error)}
 	case granted == 0 && len(r.Workload.Faults) == 0 && !r.shared():
-		// in a session the other processes may have had the lock
+		// In a shared session the other processes may have held the lock all the time.
 		return results.Remarks{results.NoAcquisition.Remark()}
 	case float64(failures) > errorLimit*float64(granted):
 		return results.Remarks{results.ManyErrors.Remark(failures, granted, results.Measured(errorLimit*100, "%.0f %%"),
@@ -227,14 +228,14 @@ func (r *run) failed(result *results.Run) results.Remarks {
 }
 
 const (
-	// otherCPULimit is the share of all cores, in percent, above which other processes get a label.
+	// otherCPULimit is the share of all cores, in percent, above which the CPU time of other processes gets a label.
 	otherCPULimit = 10.0
-	// stealLimit is the same for the hypervisor. It is lower: the hypervisor takes whole
+	// stealLimit is that share for time stolen by the hypervisor. It is lower because the hypervisor takes whole
 	// milliseconds, during which a holder does not run.
 	stealLimit = 2.0
 )
 
-// othersLabels returns labels that say how much other processes used.
+// othersLabels returns labels with the CPU share that other processes and the hypervisor used.
 func othersLabels(g results.Generator) results.Remarks {
 	var labels results.Remarks
 	if g.OtherCPU != nil && *g.OtherCPU > otherCPULimit {

@@ -11,17 +11,17 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// reporting is the time between two reports of DriveLocally.
+// reporting is the interval between two reports of DriveLocally.
 const reporting = 50 * time.Millisecond
 
-// LocalWork is what a holder does with a key: it calls hold in the middle of it.
+// LocalWork does a holder's work on a key. It calls hold between reading and writing.
 type LocalWork func(key int, lease strategies.Lease, hold func()) error
 
-// DriveLocally is Driver.Drive with clients in this process, which use locker. Without work they only hold.
+// DriveLocally is like Driver.Drive, but runs the clients in this process with locker. If work is nil, they only hold.
 func DriveLocally(
 	ctx context.Context, locker strategies.Locker, a Assignment, work LocalWork, report func([]Cycle) error,
 ) (failed error) {
-	going, stop := context.WithCancel(ctx) // without a deadline, which a lock would take for the client's own
+	going, stop := context.WithCancel(ctx) // no deadline, because a lock would treat it as the client's timeout
 	defer stop()
 	defer time.AfterFunc(time.Duration(a.Stop-a.Clock.Now()), stop).Stop()
 	sleepers := pause.Sleepers{Exact: true}
@@ -78,7 +78,7 @@ type localClient struct {
 	last     int64
 }
 
-// now never returns the same instant twice: what a client does has an order.
+// now returns the time of the clock, but never the same instant twice, so that the events of a client have an order.
 func (c *localClient) now() int64 {
 	c.last = max(c.last+1, c.Clock.Now())
 	return c.last
@@ -123,10 +123,10 @@ func (c *localClient) cycle(ctx context.Context, step Step) Cycle {
 	return made
 }
 
-// ErrorOf returns the error of a lock that was used in ctx as a CycleError. limited means that the use also had its own
-// time limit.
+// ErrorOf converts the error of a lock operation in ctx to a CycleError. limited means that the operation also had a
+// timeout.
 func ErrorOf(ctx context.Context, err error, limited bool) CycleError {
-	if ctx.Err() != nil { // whatever the lock makes of it
+	if ctx.Err() != nil { // regardless of the error that the lock returned
 		err = context.Canceled
 	}
 	switch outcomeOf(err, limited, true) {

@@ -12,13 +12,13 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// snapshot is what had been counted up to one instant.
+// snapshot is the state of all counters at one instant.
 type snapshot struct {
 	server   *results.Reading
-	hub      *results.Reading // of Job.Hub; only at the window's ends
-	rows     *results.Reading // of Job.Transactor, if that is not the locks' server; only at the window's ends
-	readings int64            // taken so far
-	answered time.Duration    // how long the servers took to answer for it
+	hub      *results.Reading // reading of Job.Hub; only at the window's ends
+	rows     *results.Reading // reading of Job.Transactor, if that is not the locks' server; only at the window's ends
+	readings int64            // number of readings so far
+	answered time.Duration    // how long the servers took to reply to the reading
 	grants   int64
 	probes   strategies.ProbeCounts
 	drivers  *float64 // CPU seconds of the drivers' processes; nil without drivers
@@ -26,21 +26,21 @@ type snapshot struct {
 	health   measure.Health
 }
 
-// observed is what the engine measured outside the clients while the window was open.
+// observed has the engine's own observations of the window, apart from the clients' records.
 type observed struct {
 	opened, closed *snapshot // nil if the window never opened
 	peak           *results.ServerPeak
-	partial        bool // cut short
+	partial        bool // the window was cut short
 }
 
-// edge is the snapshot at an end of the window.
+// edge takes the snapshot at one end of the window.
 func (r *run) edge(ctx context.Context) *snapshot {
 	asked := time.Now()
 	hub := r.readHub(ctx)
 	answered := time.Since(asked)
 	s := r.snapshot(ctx)
 	s.hub, s.answered = hub, s.answered+answered
-	s.rows = r.readRows(ctx) // after the snapshot, which it would delay: it is only for the CPU
+	s.rows = r.readRows(ctx) // only for the CPU time, so it must not delay the snapshot
 	return s
 }
 
@@ -63,12 +63,11 @@ func (r *run) snapshot(ctx context.Context) *snapshot {
 	return s
 }
 
-// errInterrupted ends a phase early; the run does not fail.
+// errInterrupted ends a phase early without failing the run.
 var errInterrupted = errors.New("interrupted")
 
-// observe waits for the end of the warm-up and of the window, and reads the server's
-// counters at both ends of the window. Then it closes the window. The window closes early
-// when ctx ends or the servers are gone; observe returns an error if they are gone.
+// observe waits for the beginning and the end of the window and reads the servers' counters at both. Then it closes the
+// window. If ctx ends or the servers are gone, it closes the window early; it returns an error if they are gone.
 func (r *run) observe(ctx context.Context) (observed, error) {
 	var o observed
 	always := context.WithoutCancel(ctx)
@@ -81,7 +80,7 @@ func (r *run) observe(ctx context.Context) (observed, error) {
 	}
 	r.window.Close()
 	r.faults.stop()
-	if r.faults.halted() { // nothing could be read during an outage
+	if r.faults.halted() { // nothing can be read during an outage
 		_ = r.awaitFaults() // called again below for its error
 	}
 	o.partial = err != nil
@@ -92,7 +91,7 @@ func (r *run) observe(ctx context.Context) (observed, error) {
 			err = errors.Join(r.stillThere(always), err)
 		}
 		if gone := context.Cause(r.life); gone != nil && !errors.Is(err, gone) {
-			// the servers went away during the snapshot
+			// The servers stopped answering during the snapshot.
 			err = errors.Join(gone, err)
 		}
 	}
@@ -115,15 +114,15 @@ func (r *run) awaitFaults() error {
 	return nil
 }
 
-// sampling is the interval between readings inside the window: long enough that the
-// readings cost nothing.
+// sampling is the interval between readings inside the window. It is long enough that the cost of the readings is
+// negligible.
 const sampling = time.Second
 
-// glance limits one such reading: after it the next one is due.
+// glance limits the duration of one such reading, because the next one is due after it.
 const glance = sampling
 
-// await waits until an instant or until the window has closed. It calls look at the
-// beginning and every second, if look is not nil.
+// await waits until an instant or until the window closes early. If look is not nil, it calls look at the beginning and
+// every second.
 func (r *run) await(ctx context.Context, until time.Time, look func()) error {
 	due := time.NewTimer(time.Until(until))
 	defer due.Stop()
@@ -151,7 +150,7 @@ func (r *run) await(ctx context.Context, until time.Time, look func()) error {
 	}
 }
 
-// sample updates the peaks and adds to the timeline.
+// sample takes a reading, updates the peaks and extends the timeline.
 func (r *run) sample(ctx context.Context, o *observed) {
 	if r.faults.halted() {
 		return
@@ -187,8 +186,8 @@ func (r *run) sample(ctx context.Context, o *observed) {
 	o.peak.Raise(reading.Clients, reading.Memory, r.Target.Subscriptions(ctx))
 }
 
-// timeline divides the window into slices of one second. A long window has slices of two
-// seconds, four seconds and so on, so that there are never more than mostSlices.
+// timeline divides the window into slices of one second. When there would be more than mostSlices, the slices become
+// two seconds long, then four, and so on.
 type timeline struct {
 	slices    []results.Slice
 	every     int // calls of markAt per slice
@@ -196,7 +195,7 @@ type timeline struct {
 	last      instant
 }
 
-// instant holds the counters at one time.
+// instant has the counters at one edge of a slice.
 type instant struct {
 	at     time.Duration // since the window opened
 	grants int64
@@ -205,7 +204,7 @@ type instant struct {
 
 const mostSlices = 1024
 
-// markAt adds what happened since the last call; the first call only begins.
+// markAt adds the counts since the last call to the timeline. The first call only sets the starting point.
 func (r *run) markAt(at int64, reading *results.Reading) {
 	t := &r.timeline
 	now := instant{at: time.Duration(at - r.window.Open), grants: r.recorded(), server: reading}
@@ -225,10 +224,10 @@ func (r *run) markAt(at int64, reading *results.Reading) {
 	}
 }
 
-// short is the length below which the rest of a window makes no slice.
+// short is the length below which the rest of a window is not added as a slice.
 const short = 100 * time.Millisecond
 
-// markEnd adds the rest at the end of the window.
+// markEnd adds the rest of the window to the timeline.
 func (r *run) markEnd(reading *results.Reading) {
 	r.note(func(now int64) {
 		t := &r.timeline
@@ -256,14 +255,14 @@ func (r *run) slice(from, to instant, ages []results.Wait) results.Slice {
 		d := to.server.Since(*from.server, s.Acquisitions)
 		r.unseenTraffic(d)
 		s.Commands, s.RedisCPU, s.RoundTrips, s.Connected = d.Calls, d.CPU, d.RoundTrips, nil
-		if clients := to.server.Clients; clients > 0 { // otherwise it is unknown
+		if clients := to.server.Clients; clients > 0 { // 0 means unknown
 			s.Connected = &clients
 		}
 	}
 	return s
 }
 
-// ages returns how long the waiters have been waiting at the instant now.
+// ages returns how long each open wait has lasted at the instant now.
 func (r *run) ages(now int64) []results.Wait {
 	var ages []results.Wait
 	for _, k := range r.audit {

@@ -1,7 +1,7 @@
 package engine
 
-// How the clients of a workload help faults of clients: they let a target have its lock first, and a holder keeps its
-// lock while a fault needs it held.
+// How the clients of a workload support faults of clients: they let a target acquire its lock first, and a holder keeps
+// its lock while a fault needs it to be held.
 
 import (
 	"context"
@@ -12,27 +12,26 @@ import (
 // precedence coordinates the clients of a workload with the targets of faults.
 type precedence struct {
 	over  <-chan struct{}               // closed at the end of the window
-	first atomic.Pointer[chan struct{}] // closed when the targets that go first are served; nil without any yet
+	first atomic.Pointer[chan struct{}] // closed when the targets that go first are served; nil before the first target
 	pins  chan pin                      // a holder that receives one keeps its lock
 }
 
 // pin makes a client keep a lock.
 type pin struct {
-	key   chan int        // gets the number of the key; has room for it
-	until <-chan struct{} // closed when the client may go on
+	key   chan int        // receives the number of the key; buffered
+	until <-chan struct{} // closed when the client may continue
 }
 
-// grace is how long a target waits with the same rights as the other clients. After that
-// they must stand back: a client that reacquires its lock at once could otherwise prevent the
-// fault.
+// grace is how long a target competes with the workload's clients for its lock. After that they stand back, because a
+// client that reacquires its lock at once could otherwise prevent the fault.
 const grace = 100 * time.Millisecond
 
 func newPrecedence(over <-chan struct{}) *precedence {
 	return &precedence{over: over, pins: make(chan pin)}
 }
 
-// goFirst makes the workload's clients stand back while a target is not served after grace. It returns when that
-// target is served, and those are that went first before.
+// goFirst waits until a target is served. If that takes longer than grace, it makes the workload's clients stand back
+// until this target and all earlier ones are served.
 func (p *precedence) goFirst(served <-chan struct{}) {
 	select {
 	case <-served:
@@ -58,7 +57,8 @@ func (p *precedence) standBack() {
 	}
 }
 
-// pinHolder waits until a holder keeps its lock, and returns the number of the key. The holder keeps it until ctx ends.
+// pinHolder waits for a client that has just acquired a lock, makes it keep the lock until ctx ends, and returns the
+// number of the key.
 func (p *precedence) pinHolder(ctx context.Context) (key int, err error) {
 	h := pin{key: make(chan int, 1), until: ctx.Done()}
 	select {
@@ -69,7 +69,7 @@ func (p *precedence) pinHolder(ctx context.Context) (key int, err error) {
 	}
 }
 
-// keepLock makes the holder of a key keep its lock if a fault waits for one.
+// keepLock blocks the holder of a key, so that it keeps the lock, if a fault waits for a holder.
 func (p *precedence) keepLock(key int) {
 	select {
 	case h := <-p.pins:

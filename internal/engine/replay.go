@@ -14,42 +14,42 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// mostCycles limits the memory: some 200 bytes are kept of each cycle until it is recorded.
+// mostCycles limits the memory for cycles that are not recorded yet, about 200 bytes each.
 const mostCycles = 2 << 20
 
-// driven is what drivers report in a run, and the clients in this process that contend with theirs. Events on a key
-// can only be recorded in their order, so an event waits until each client has reported what it did until then: see
-// advance.
+// driven collects the cycles of a run with drivers, including those of clients in this process that contend with a
+// driver's clients. The events on a key must be recorded in order. Therefore an event is recorded only when every
+// client has reported all that it did before: see advance.
 type driven struct {
 	start int64 // when the clients start
 
 	mu       sync.Mutex
 	reported []reported // since the last advance
-	until    []int64    // by client, until when it has reported
-	cycles   int64      // reported in all
-	kept     int        // of these, how many are not recorded yet
+	until    []int64    // by client, the instant up to which its cycles are reported
+	cycles   int64      // number reported in total
+	kept     int        // number reported and not recorded yet
 	failed   []error
-	ended    bool // nothing more is reported
+	ended    bool // further reports are refused
 
-	// The goroutine of the run alone uses these.
+	// Only the run's goroutine uses the following fields.
 	pending []event // not recorded yet
-	order   int64   // of the next event
+	order   int64   // order of the next event
 	grants  []measure.Grant
 	ends    []int64 // by client, the end of the last cycle that was recorded
-	slack   []int64 // ns, how much of its last think is not over
-	// unended counts the waits of drivers' clients that were under way at the end, and may still be.
+	slack   []int64 // by client, the remaining ns of its last think
+	// unended counts the waits of drivers' clients that were open at the end of the run and may still be.
 	unended int
-	own     float64 // ns in the window in which clients neither waited, held, released, nor thought as long as asked
+	own     float64 // ns in the window that drivers used for themselves: no wait, hold, release or requested think
 }
 
-// reported is a Cycle with its Step of the workload.
+// reported is a Cycle with the Step that requested it.
 type reported struct {
 	Cycle
 	Step
 }
 
-// events happen at one instant in this order: a lease that ends when another begins does not overlap it. A lease of no
-// length is over before another begins.
+// The kinds of events. Events at the same instant are recorded in this order, so that a lease that ends when another
+// begins does not overlap it. A lease of length 0 ends before another begins.
 const (
 	releases = iota
 	givesUp
@@ -59,16 +59,16 @@ const (
 	noted
 )
 
-// event is what a client did, or a note.
+// event is one step of a client's cycle, or a function to call at that point of the record.
 type event struct {
 	at    int64
 	kind  int
-	order int64 // in which it became known
+	order int64 // order in which the events became known
 	cycle *reported
 	note  func(now int64)
 }
 
-// begin notes when the clients start.
+// begin sets the instant at which the clients start.
 func (d *driven) begin(clients int, at int64) {
 	d.start = at
 	d.until = slices.Repeat([]int64{at}, clients)
@@ -76,8 +76,8 @@ func (d *driven) begin(clients int, at int64) {
 	d.grants = make([]measure.Grant, clients)
 }
 
-// note calls do with the present instant: at once, or if drivers run the clients, when all that they did until then is
-// recorded.
+// note calls do with the current instant. Without drivers it calls do at once. With drivers it does so when all events
+// before that instant are recorded.
 func (r *run) note(do func(now int64)) {
 	if r.driven == nil {
 		do(r.clock.Now())
@@ -86,7 +86,7 @@ func (r *run) note(do func(now int64)) {
 	r.driven.add(event{at: r.clock.Now(), kind: noted, note: do})
 }
 
-// report keeps cycles.
+// report stores the cycles that a driver reports.
 func (d *driven) report(steps []Step, cycles []Cycle) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -94,8 +94,8 @@ func (d *driven) report(steps []Step, cycles []Cycle) error {
 		return errors.New("the run is over")
 	}
 	if d.kept+len(cycles) > mostCycles {
-		return fmt.Errorf("more than %d cycles wait until each client has reported: use a longer --hold or a shorter "+
-			"--duration", mostCycles)
+		return fmt.Errorf("more than %d cycles cannot be recorded until every client has reported: use a longer --hold or a "+
+			"shorter --duration", mostCycles)
 	}
 	d.kept += len(cycles)
 	d.cycles += int64(len(cycles))
@@ -106,7 +106,7 @@ func (d *driven) report(steps []Step, cycles []Cycle) error {
 	return nil
 }
 
-// soFar returns how many cycles were reported; false without drivers, and when they have ended.
+// soFar returns the number of cycles reported so far. running is false without drivers and after they have ended.
 func (d *driven) soFar() (cycles int64, running bool) {
 	if d == nil {
 		return 0, false
@@ -116,7 +116,7 @@ func (d *driven) soFar() (cycles int64, running bool) {
 	return d.cycles, !d.ended
 }
 
-// fail notes why a driver did not go on.
+// fail records the error with which a driver ended, and returns it.
 func (d *driven) fail(err error) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -130,8 +130,8 @@ func (d *driven) add(e event) {
 	d.pending = append(d.pending, e)
 }
 
-// due makes events of what was reported, and returns in their order those until now before which no other event can
-// become known. Only these are sorted: a client that waits for long may hold back millions.
+// due converts the reported cycles to events. It returns, in order, the events up to now that no later report can
+// precede. It sorts only these, because a client with a long wait may hold back millions.
 func (d *driven) due(now int64) (due []event) {
 	d.mu.Lock()
 	all := d.reported
@@ -166,8 +166,8 @@ func (d *driven) due(now int64) (due []event) {
 	return due
 }
 
-// advance records what the drivers reported, as far as its order is known, as if their clients were doing it now. A
-// client that waits for long holds back what the others did after the beginning of its wait.
+// advance records the reported cycles as far as their order is certain. A client with a long wait holds back the events
+// of the other clients since the beginning of that wait.
 func (r *run) advance() {
 	d := r.driven
 	if d == nil {
@@ -188,7 +188,7 @@ func (r *run) advance() {
 	d.kept -= recorded
 }
 
-// happened records an event of a cycle, and reports whether it was the last one.
+// happened records an event of a cycle, and reports whether it was the cycle's last event.
 func (r *run) happened(kind int, c reported) (last bool) {
 	d, client, key := r.driven, r.clients[c.Client], r.audit[c.Key]
 	switch kind {
@@ -212,7 +212,7 @@ func (r *run) happened(kind int, c reported) (last bool) {
 	return true
 }
 
-// replay records the rest when the drivers have ended, and returns their errors.
+// replay records the remaining events when the drivers have ended, and returns the drivers' errors.
 func (r *run) replay() error {
 	d := r.driven
 	if d == nil {
@@ -242,7 +242,7 @@ func (r *run) gaveUp(client *client, key *measure.Key, c reported) {
 	client.record.Waited(outcome, c.Asked, c.Asked, c.Done, key.Leave(client.waiter, c.Done))
 }
 
-// released records a lease.
+// released records a lease and its release.
 func (r *run) released(client *client, key *measure.Key, c reported, grant measure.Grant) {
 	r.waited(c.Asked, c.Granted)
 	key.Exit(client.waiter, c.Released)
@@ -252,7 +252,7 @@ func (r *run) released(client *client, key *measure.Key, c reported, grant measu
 		Grant: grant, Hold: int64(c.Hold), Counted: r.window.Contains(c.Granted),
 	})
 	driver := client.instance.strategy.Info().Driver
-	if driver { // other clients have counted by themselves
+	if driver { // clients in this process have counted their updates themselves
 		r.done[c.Key].Add(1)
 	}
 	switch c.Error {
@@ -267,7 +267,7 @@ func (r *run) released(client *client, key *measure.Key, c reported, grant measu
 	}
 }
 
-// lease returns the lease for the audit.
+// lease returns the lease of a cycle in the form that the audit needs.
 func (c Cycle) lease(clock measure.Clock) (held strategies.Lease) {
 	held = heldElsewhere{}
 	if c.Token != nil {
@@ -279,7 +279,7 @@ func (c Cycle) lease(clock measure.Clock) (held strategies.Lease) {
 	return held
 }
 
-// heldElsewhere is a lease that the client of a driver held.
+// heldElsewhere is a lease of a driver's client. It cannot be released in this process.
 type heldElsewhere struct{}
 
 func (heldElsewhere) Release(context.Context) error { return errors.ErrUnsupported }

@@ -17,7 +17,7 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// control stops the clients of a run.
+// control has the contexts that stop the clients of a run.
 type control struct {
 	acquire       context.Context // ends when the run is over: no client waits any longer
 	cancelAcquire context.CancelFunc
@@ -28,11 +28,11 @@ type control struct {
 	running       sync.WaitGroup
 }
 
-// mostFollowed limits clients × keys: above it the run does not record who reacquires a
-// key. Each pair takes 8 bytes.
+// mostFollowed is the largest clients × keys for which the run records which client reacquires a key. Each pair takes 8
+// bytes.
 const mostFollowed = 4 << 20
 
-// start starts all clients at the same time. The window opens after the warm-up.
+// start starts all clients at the same instant and plans the window, which opens after the warm-up.
 func (r *run) start(ctx context.Context) {
 	w := r.Workload
 	r.clock = measure.NewClock()
@@ -61,7 +61,7 @@ func (r *run) start(ctx context.Context) {
 		r.audit = append(r.audit, key)
 	}
 
-	// All goroutines exist and wait on begin before the window is planned.
+	// The window is planned only when all goroutines exist and wait on begin, so that it does not include their creation.
 	begin := make(chan int64)
 	r.clients = make([]*client, w.Clients)
 	for id := range r.clients {
@@ -75,7 +75,7 @@ func (r *run) start(ctx context.Context) {
 		}
 		r.clients[id] = c
 		if r.driven != nil {
-			continue // see drive
+			continue // drive starts this client
 		}
 		r.control.running.Go(func() {
 			defer c.returned.Store(true)
@@ -110,8 +110,8 @@ func (r *run) start(ctx context.Context) {
 	r.faults.start()
 }
 
-// clientRandom returns a client's own source for a round: its draws do not depend on
-// the scheduling of the clients.
+// clientRandom returns a client's source of random numbers for a round. Each client has one, so that its draws do not
+// depend on the scheduling of the others.
 func clientRandom(w workloads.Spec, round, id int) *rand.Rand {
 	return rand.New(rand.NewPCG(uint64(w.Seed), uint64(round)<<32|uint64(id)))
 }
@@ -119,14 +119,14 @@ func clientRandom(w workloads.Spec, round, id int) *rand.Rand {
 // shared reports whether other processes take part in the run.
 func (r *run) shared() bool { return r.Generator != "" }
 
-// crowd is the prefix of the CLIENT names of all processes in a shared run.
+// crowd returns the prefix of the CLIENT names of all processes in a shared run.
 func (r *run) crowd() string { return fmt.Sprintf("%s%s:run%d:", Prefix, r.Session, r.Number) }
 
-// punctual is how late a run may begin without a label.
+// punctual is how late a run may begin before it gets a label.
 const punctual = 50 * time.Millisecond
 
-// awaitStart waits until the run begins, and measures the idle servers before that. It returns the delay if that
-// instant has passed, else 0.
+// awaitStart measures the idle servers and then waits until the run begins. If the start has already passed, it returns
+// the delay, else 0.
 func (r *run) awaitStart(ctx context.Context) (idle *idleCost, late time.Duration, err error) {
 	if r.Begin == nil {
 		return r.idleCPU(ctx), 0, nil
@@ -145,16 +145,16 @@ func (r *run) awaitStart(ctx context.Context) (idle *idleCost, late time.Duratio
 	return idle, 0, nil
 }
 
-// idleWindow is how long the idle connections are watched.
+// idleWindow is how long the idle servers are measured.
 const idleWindow = 500 * time.Millisecond
 
-// idleCost is the CPU time of the servers when no client uses a lock.
+// idleCost is the CPU usage of the servers when no client uses a lock.
 type idleCost struct {
-	cores   float64 // CPU cores while the instances are connected and do nothing
+	cores   float64 // CPU cores used while the instances are connected and idle
 	reading float64 // CPU seconds for one reading of the counters
 }
 
-// idleCPU measures it; it returns nil where the servers do not report their CPU time.
+// idleCPU measures the idle cost; it returns nil if the servers do not report their CPU time.
 func (r *run) idleCPU(ctx context.Context) *idleCost {
 	if !r.remote() {
 		return nil
@@ -181,8 +181,9 @@ func (r *run) idleCPU(ctx context.Context) *idleCost {
 	return &idleCost{cores: max(0, *to.CPU-*from.CPU-reading) / seconds, reading: reading}
 }
 
-// idleTogether is idleCPU with several generators: shortly before their common start all are connected, and none
-// prepares or drains. Each takes one reading a second, as in the window, so cores has what all readings cost.
+// idleTogether is idleCPU for several generators. It measures shortly before their common start, when all are connected
+// and none prepares or drains. Each generator takes one reading per second, as in the window, so cores includes the
+// cost of all readings.
 func (r *run) idleTogether(ctx context.Context, start time.Time) *idleCost {
 	const before = 2 * sampling
 	if !r.remote() || time.Until(start) < before {
@@ -198,8 +199,7 @@ func (r *run) idleTogether(ctx context.Context, start time.Time) *idleCost {
 	return &idleCost{cores: max(0, *to.CPU-*from.CPU) / to.At.Sub(from.At).Seconds()}
 }
 
-// goodbyes is how long the last generator waits for the end of the others. Their windows end
-// at the same time as its own.
+// goodbyes is how long the last generator waits until the others have left the run. All windows end at the same time.
 const goodbyes = 5 * time.Second
 
 // last reports whether all other processes have left the run; from then on the keys on the

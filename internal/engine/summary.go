@@ -11,7 +11,7 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// summarise turns the records into the run's part of the report.
+// summarise computes the run's part of the report from the records.
 func (r *run) summarise(o observed, whole *results.ServerDelta, idle *idleCost, left []string) *results.Run {
 	result := &results.Run{
 		Strategy: r.Strategy.Name(), Round: r.Round, Order: r.Order, Seed: r.Workload.Seed,
@@ -39,7 +39,7 @@ func (r *run) summarise(o observed, whole *results.ServerDelta, idle *idleCost, 
 	if o.closed != nil {
 		r.between(result, *o.opened, *o.closed, idle)
 	}
-	if r.shared() { // another process may have taken the next lease on a key
+	if r.shared() { // another process may have acquired the key next, so handoffs are unknown
 		result.Speed.Handoff, result.Speed.Stall, result.Record.Contended = results.Distribution{}, nil, false
 		result.Fairness.PassesWithin = nil
 		r.increments(&result.Record)
@@ -54,8 +54,8 @@ func (r *run) summarise(o observed, whole *results.ServerDelta, idle *idleCost, 
 	return result
 }
 
-// lostKeys returns how the servers lost keys that the workload's faults did not take. Then no promise of the lock can
-// be judged: the run breaks none, and is invalid.
+// lostKeys returns how the servers lost keys, apart from the losses that the workload's faults caused. In that case no
+// claim of the lock can be judged, so the run is invalid and reports no broken claim.
 func (r *run) lostKeys(result *results.Run, between *results.ServerDelta) results.Remarks {
 	if !r.info.OnRedis() {
 		return nil // the locks of the other stores outlive a restart, or end with their sessions
@@ -70,8 +70,7 @@ func (r *run) lostKeys(result *results.Run, between *results.ServerDelta) result
 	return why
 }
 
-// soFar is the run as far as it has been measured until now, with the ages of the waits under way; a reading of the
-// servers may be nil.
+// soFar returns the run as measured until the instant at. ages are those of the open waits; reading may be nil.
 func (r *run) soFar(opened snapshot, reading *results.Reading, at int64, ages []results.Wait) results.Run {
 	now := snapshot{
 		server: reading, readings: r.readings.Load(), probes: r.probes(), grants: r.recorded(), pools: opened.pools,
@@ -99,7 +98,8 @@ func (r *run) soFar(opened snapshot, reading *results.Reading, at int64, ages []
 	return result
 }
 
-// increments records what shows whether generators lost updates of each other's.
+// increments records the updates and the counters' values, from which the merged report computes the updates lost
+// between generators.
 func (r *run) increments(record *results.Record) {
 	record.Generators = 1
 	if r.Workload.Work != workloads.WorkCounter || r.uncertain.Load() > 0 {
@@ -114,17 +114,18 @@ func (r *run) increments(record *results.Record) {
 	}
 }
 
-// crowded is the least share of acquisitions with a waiter before them at which the lock
-// counts as always contended.
+// crowded is the minimum share of acquisitions for which a client was waiting at the previous release. From this share
+// on the lock counts as always contended.
 const crowded = 0.99
 
-// contended reports whether clients always waited. Of several keys all must be waited for alike.
+// contended reports whether clients always waited for the lock. With several keys it also requires that clients choose
+// them uniformly.
 func (r *run) contended(s results.Speed) bool {
 	skewed := len(r.keys) > 1 && !r.Workload.KeyDist.Equal(workloads.KeyDist{})
 	return r.info.Capacity == 1 && !skewed && float64(s.Handoff.Count) >= crowded*float64(s.Acquisitions)
 }
 
-// between fills in what the servers and the strategies counted between two snapshots.
+// between adds the counts of the servers and the strategies between two snapshots to the result.
 func (r *run) between(result *results.Run, from, to snapshot, idle *idleCost) {
 	grants := to.grants - from.grants
 	if grants == 0 || r.missed(grants, result.Speed.Acquisitions) {
@@ -147,8 +148,8 @@ func (r *run) between(result *results.Run, from, to snapshot, idle *idleCost) {
 	}
 }
 
-// probed records what the strategy counted between two snapshots. A lock that never reported an attempt
-// still made some: then their number is unknown. The same holds for wake-ups if some client waited.
+// probed records what the strategy counted between two snapshots. A lock that reported no attempt must have made some,
+// so their number is unknown. The same applies to wake-ups if a client waited.
 func probed(record *results.Record, from, to strategies.ProbeCounts, grants int64, waited bool) {
 	record.Granted = grants
 	if to.Attempts > 0 {
@@ -160,7 +161,7 @@ func probed(record *results.Record, from, to strategies.ProbeCounts, grants int6
 	}
 }
 
-// generator returns what lockbench itself used between two snapshots.
+// generator returns the resources that lockbench itself used between two snapshots.
 func generator(from, to snapshot) results.Generator {
 	spent := to.health.Since(from.health)
 	return results.Generator{
@@ -178,7 +179,7 @@ func generator(from, to snapshot) results.Generator {
 	}
 }
 
-// others fills in what processes other than lockbench and its Redis used of this machine.
+// others adds the CPU share of this machine that processes other than lockbench and its Redis used.
 func (r *run) others(result *results.Run, from, to snapshot) {
 	g := &result.Generator
 	g.Steal = to.health.StolenSince(from.health)
@@ -200,13 +201,13 @@ func (r *run) others(result *results.Run, from, to snapshot) {
 		drivers = *to.drivers - *from.drivers
 		g.DriverCPUSeconds = &drivers
 	}
-	if known { // else all of it may be Redis's
+	if known { // otherwise Redis may have used all of it
 		g.OtherCPU = to.health.OtherCPUSince(from.health, locks+hub+drivers)
 	}
 }
 
-// spent returns a server's CPU time between two readings in seconds; false if it is not known, such as
-// over a restart of Redis, at which it begins again at 0.
+// spent returns a server's CPU time between two readings in seconds; false if it is unknown, for example after a
+// restart of Redis, which resets it to 0.
 func spent(from, to *results.Reading) (float64, bool) {
 	if from == nil || to == nil || from.CPU == nil || to.CPU == nil || *to.CPU < *from.CPU {
 		return 0, false
@@ -214,14 +215,13 @@ func spent(from, to *results.Reading) (float64, bool) {
 	return *to.CPU - *from.CPU, true
 }
 
-// missed reports whether the grants between the two snapshots differ too much from those in
-// the window. In a short window the snapshots come late, and the counters describe another
-// interval.
+// missed reports whether the grants between the two snapshots differ too much from those in the window. In a short
+// window late snapshots would describe another interval than the window.
 func (r *run) missed(seen, granted int64) bool {
 	return math.Abs(float64(seen-granted)) > observedLimit*float64(granted)
 }
 
-// mostLeftovers are named; the others are only counted.
+// mostLeftovers is how many leftovers the report lists by name. It only counts the others.
 const mostLeftovers = 20
 
 func (r *run) safety(left []string) results.Safety {
@@ -240,13 +240,13 @@ func (r *run) safety(left []string) results.Safety {
 	return s
 }
 
-// lockProtects reports whether lost updates show that the lock let several clients in: they do not if the lock was
+// lockProtects reports whether a lost update proves that the lock admitted several clients. It does not if the lock is
 // released before the commit, or if the transaction itself protects its row.
 func (r *run) lockProtects() bool {
 	return r.Workload.Release == workloads.ReleaseAfterCommit && r.Workload.Row == workloads.RowPlain
 }
 
-// broken returns the claims that the audit found broken.
+// broken returns a remark for each claim of the lock that the audit found broken.
 func broken(r *run, s results.Safety) results.Remarks {
 	var claims results.Remarks
 	if r.info.Caveat != "" {

@@ -1,6 +1,6 @@
 package engine
 
-// The process that a fault of clients hits.
+// The simulated process that a fault of clients hits.
 
 import (
 	"context"
@@ -16,14 +16,13 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// faultTarget is a process that suffers a fault. It is an extra application instance
-// in addition to the workload's, so no client of the workload is hit and their time accounts stay
-// complete.
+// faultTarget is a simulated process that suffers a fault. It is an additional application instance, so that no client
+// of the workload is hit and the time accounts of those clients stay complete.
 type faultTarget struct {
 	run        *run
 	log        *faultLog
 	precedence *precedence
-	ctx        context.Context // of its acquisitions; ends when it dies, or with the window
+	ctx        context.Context // context of its acquisitions; ends when the target dies or the window ends
 	cancel     context.CancelFunc
 	instance   *instance
 	wire       *wire
@@ -33,14 +32,14 @@ type faultTarget struct {
 	key    int
 	waiter *measure.Waiter
 	read   int64             // value of the counter
-	tx     store.Transaction // on the row of the key; nil unless it is under way
+	tx     store.Transaction // open transaction on the row of the key, else nil
 
 	mu    sync.Mutex
-	lease strategies.Lease // nil unless it holds the lock of key
+	lease strategies.Lease // nil unless the target holds the lock of key
 	dead  bool
 }
 
-// strangers marks the random draws of targets: no client of the workload has such a number.
+// strangers distinguishes the seeds of targets from those of the workload's clients, whose numbers are smaller.
 const strangers = 1 << 31
 
 // target opens a faultTarget with this many clients.
@@ -67,8 +66,7 @@ func (f *faults) target(clients int) (*faultTarget, error) {
 	return t, nil
 }
 
-// holder opens a faultTarget that holds the lock on its key and is in the middle of its
-// work.
+// holder opens a faultTarget that holds the lock on its key and has done the first half of its work.
 func (f *faults) holder() (*faultTarget, error) {
 	t, err := f.target(1)
 	if err != nil {
@@ -84,14 +82,13 @@ func (f *faults) holder() (*faultTarget, error) {
 	return t, nil
 }
 
-// reap frees the target's resources in this process after its clients have returned. A
-// strategy may still try for a while to reach Redis over the dead connections: its errors
-// are ignored, and only the drain waits for it.
+// reap frees the target's resources in this process after its clients have returned. A strategy may still try to reach
+// Redis over the dead connections for some time. Its errors are ignored, and only the drain waits for it.
 func (t *faultTarget) reap() {
 	t.run.control.running.Go(func() {
 		t.busy.Wait()
 		t.cancel()
-		if t.tx != nil { // its connection ends with a dead process
+		if t.tx != nil { // a dead process loses its connection, which rolls the transaction back
 			t.tx.Rollback()
 		}
 		if t.instance.locker != nil {
@@ -112,7 +109,7 @@ func (t *faultTarget) acquire() error {
 	close(served)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if err == nil && t.dead { // a killed process does not hold a lease that arrives later
+	if err == nil && t.dead { // a lease that arrives after the kill has no holder
 		err = errDead
 	}
 	now := r.clock.Now()
@@ -125,7 +122,7 @@ func (t *faultTarget) acquire() error {
 	return nil
 }
 
-// counter returns the target's counter; nil where the workload has none.
+// counter returns the target's counter; nil if the workload has none.
 func (t *faultTarget) counter() store.Counter {
 	if t.run.Workload.Work != workloads.WorkCounter {
 		return nil
@@ -133,8 +130,8 @@ func (t *faultTarget) counter() store.Counter {
 	return t.run.counter(t.instance, t.key, t.lease)
 }
 
-// startWork does the first half of the target's work. A stale token shows in the second
-// half; after any other error the target releases.
+// startWork does the first half of the target's work. It ignores a stale token, which the second half detects too.
+// After any other error the target releases.
 func (t *faultTarget) startWork() error {
 	if counter := t.counter(); counter != nil {
 		n, err := counter.Read(t.run.control.release)
@@ -156,7 +153,7 @@ func (t *faultTarget) startWork() error {
 	return nil
 }
 
-// finish does the second half and releases, as a process does that did not notice the fault.
+// finish does the second half of the work and releases, like a process that did not notice the fault.
 func (t *faultTarget) finish() {
 	if counter := t.counter(); counter != nil {
 		if err := t.run.write(counter, t.key, t.read+1); err != nil {
@@ -181,7 +178,7 @@ func (t *faultTarget) finish() {
 
 func (t *faultTarget) release() { t.run.giveBack(t.key, t.waiter, t.lease, t.run.clock.Now()) }
 
-// crash kills the target and frees its resources. From here on it holds no lock.
+// crash kills the target and frees its resources. The target no longer holds a lock.
 func (t *faultTarget) crash() {
 	t.kill()
 	t.reap()
@@ -191,7 +188,7 @@ func (t *faultTarget) crash() {
 func (t *faultTarget) kill() {
 	t.mu.Lock()
 	if t.dead = true; t.lease != nil {
-		// Take the time before the kill: some stores hand the lock on within microseconds.
+		// Read the clock before the kill, because some stores pass the lock on within microseconds.
 		t.run.audit[t.key].Vanish(t.waiter, t.run.clock.Now())
 	}
 	t.mu.Unlock()

@@ -1,6 +1,7 @@
 package engine
 
-// The transaction on a row that a lock protects with --work transaction. finish.go compares the rows at the end.
+// The transaction on a row that a lock protects with --work transaction. At the end finish.go compares the rows with
+// the commits.
 
 import (
 	"context"
@@ -15,7 +16,7 @@ import (
 // transacts reports whether the holders change rows in transactions.
 func (r *run) transacts() bool { return r.Workload.Work == workloads.WorkTransaction }
 
-// openRows inserts the run's rows, and connects the clients to them.
+// openRows inserts the run's rows and opens the clients' connections to PostgreSQL.
 func (r *run) openRows(ctx context.Context) error {
 	if !r.transacts() {
 		return nil
@@ -32,15 +33,15 @@ func (r *run) openRows(ctx context.Context) error {
 	return nil
 }
 
-// closeRows closes the clients' connections to the rows. Further calls do nothing.
+// closeRows closes the clients' connections to PostgreSQL. Further calls do nothing.
 func (r *run) closeRows() {
 	if r.rows != nil {
 		r.rows.Close()
 	}
 }
 
-// transact changes the row of a key, and holds between reading and writing. With a version it begins again if the row
-// has changed. It returns the commit if that follows the release, else nil.
+// transact updates the row of a key and calls hold between reading and writing. With optimistic locking by version it
+// starts again if another client has changed the row. It returns the commit if that must follow the release, else nil.
 func (r *run) transact(key int, hold func()) (commit func() error, err error) {
 	for {
 		// As in count, a holder finishes its work even if the run ends.
@@ -59,7 +60,8 @@ func (r *run) transact(key int, hold func()) (commit func() error, err error) {
 	}
 }
 
-// conclude writes the row of a key and commits. It returns the commit if that follows the release, else nil.
+// conclude writes the row of a key and commits. If the commit must follow the release, it returns the commit instead,
+// else nil.
 func (r *run) conclude(key int, tx store.Transaction) (commit func() error, err error) {
 	if err := tx.Write(r.control.release); err != nil {
 		tx.Rollback()
@@ -100,7 +102,7 @@ func (r *run) lostRows(ctx context.Context) *int64 {
 // rowsWithLocks reports whether the rows are on the server of the locks.
 func (r *run) rowsWithLocks() bool { return r.Target != nil && any(r.Transactor) == any(r.Target) }
 
-// readRows is read for the server of the rows, if that is not the locks' server.
+// readRows returns a reading of the server with the rows; nil if it fails or that is the locks' server.
 func (r *run) readRows(ctx context.Context) *results.Reading {
 	if r.Transactor == nil || r.rowsWithLocks() {
 		return nil
@@ -108,7 +110,7 @@ func (r *run) readRows(ctx context.Context) *results.Reading {
 	return r.readFrom(ctx, r.Transactor)
 }
 
-// pauseAfter is the pause after a transaction that failed: without it clients would flood a server that refuses them.
+// pauseAfter pauses after a failed transaction, so that clients do not flood a server that refuses them.
 func (c *client) pauseAfter(failure error) {
 	if failure != nil && c.run.transacts() {
 		c.sleep(retryPause)

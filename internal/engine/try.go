@@ -12,24 +12,24 @@ import (
 )
 
 const (
-	// tryParking is how long the second client waits for the first one's lock in a trial, from its
-	// first attempt on, which comes within tryAttempt unless the lock makes none while it waits.
+	// tryParking is how long the second client of a trial waits for the first one's lock, counted from its first attempt.
+	// The trial waits up to tryAttempt for that attempt, since some locks report none.
 	tryParking = 20 * time.Millisecond
 	tryAttempt = time.Second
-	// tryLimit bounds a trial, which takes milliseconds on a server and a machine that are not busy.
+	// tryLimit limits a trial, which takes milliseconds if neither the server nor the machine is busy.
 	tryLimit = 20 * time.Second
-	// tryDriver bounds the start of a driver.
+	// tryDriver limits the start of a driver.
 	tryDriver = time.Minute
 )
 
-// Try makes the strategy acquire, extend and release once while a client of another instance tries and waits; a driver
-// only starts. It returns all that failed, or an errors.ErrUnsupported if the servers lack what the strategy needs. It
-// removes its keys.
+// Try makes the strategy acquire, extend and release once while a client of another instance uses a try-lock and waits.
+// It only starts a driver. It returns all failures, or an errors.ErrUnsupported if the servers lack an operation that
+// the strategy needs. It removes its keys.
 func (j Job) Try(ctx context.Context) []error {
 	w := &j.Workload
 	w.Clients, w.Keys, w.Pool, w.Faults = 2, 1, 2, nil
 	w.Instances, j.Faults = 2, nil
-	w.TTL = max(w.TTL, workloads.Duration(tryLimit)) // whether a lease lasts is measured by the run
+	w.TTL = max(w.TTL, workloads.Duration(tryLimit)) // so that no lease expires during the trial
 	limit := tryLimit
 	if j.Strategy.Info().Driver {
 		w.Instances, limit = 1, tryDriver
@@ -52,13 +52,13 @@ func (j Job) Try(ctx context.Context) []error {
 	r.close()
 	r.closing = true // no other process uses these keys
 	r.cleanUp(always)
-	if r.remote() && len(r.errors.list()) > 0 { // such as a SCAN that was refused
+	if r.remote() && len(r.errors.list()) > 0 { // for example a refused SCAN
 		t.remove(always)
 	}
 	return t.failures
 }
 
-// remove deletes the keys without looking for them: other strategies are tried with the same one.
+// remove deletes the keys without looking for them, because the next strategy is tried with the same key.
 func (t *trial) remove(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -68,7 +68,7 @@ func (t *trial) remove(ctx context.Context) {
 			names = append(names, strings.ReplaceAll(pattern, "{key}", Prefix+t.keys[0]))
 		}
 	}
-	_ = t.Target.Remove(ctx, names) // the preflight names a missing right
+	_ = t.Target.Remove(ctx, names) // the preflight reports a missing right
 	if t.Hub != nil {
 		_ = t.Hub.Remove(ctx, names)
 	}
@@ -80,7 +80,7 @@ type trial struct {
 	failures []error
 }
 
-// step reports whether a step of the trial succeeded.
+// step reports whether a step of the trial succeeded, and records the failure if it did not.
 func (t *trial) step(what string, err error) bool {
 	if err == nil {
 		return true
@@ -89,14 +89,16 @@ func (t *trial) step(what string, err error) bool {
 	return false
 }
 
-// refused is step for what a lock may fail at without being of no use: only a refusal counts.
+// refused is like step for operations that a usable lock may fail at. It records a failure only if the server refused a
+// command.
 func (t *trial) refused(what string, err error) {
 	if t.Target.Refused(err) != "" {
 		t.step(what, err)
 	}
 }
 
-// once acquires, tries and waits with a second client, extends and releases.
+// once executes the steps of a trial: one client acquires, a second one tries and waits, the first extends and
+// releases.
 func (t *trial) once(ctx context.Context) {
 	first, second, key := t.instances[0], t.instances[len(t.instances)-1], t.keys[0]
 	if first.atomic != nil {
@@ -109,7 +111,7 @@ func (t *trial) once(ctx context.Context) {
 	}
 	if trier, ok := strategies.As[strategies.Trier](second.locker); ok {
 		other, err := trier.TryAcquire(ctx, key)
-		if err == nil && other != nil { // a permit
+		if err == nil && other != nil { // a lock with several permits grants another one
 			err = other.Release(ctx)
 		}
 		t.refused("try", err)
@@ -117,7 +119,7 @@ func (t *trial) once(ctx context.Context) {
 	waited, before := make(chan error, 1), second.probe.Counts().Attempts
 	waiting, giveUp := context.WithCancel(ctx)
 	defer giveUp()
-	go func() { // ends with ctx at the latest; waited for below
+	go func() { // ends with ctx at the latest; the code below waits for it
 		next, err := second.locker.Acquire(waiting, key)
 		if err == nil && next != nil {
 			err = next.Release(ctx)

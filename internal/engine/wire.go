@@ -12,12 +12,11 @@ import (
 	"github.com/lockbench/lockbench/internal/store"
 )
 
-// errDead is the error of all connections of a crashed process.
+// errDead is the error that every connection of a crashed process returns.
 var errDead = errors.New("the process has crashed")
 
-// wire holds all connections of one simulated process. It stops them while the process is
-// paused and closes them when it dies. Then no later command of the strategy's own
-// goroutines, such as a renewal, reaches the server.
+// wire holds all connections of one simulated process. It stops them while the process is paused and closes them when
+// it dies. This also keeps commands of the strategy's background goroutines, such as a renewal, from the server.
 type wire struct {
 	open netfault.Conns
 
@@ -25,19 +24,19 @@ type wire struct {
 	dead   bool
 	frozen bool
 	going  chan struct{} // closed unless it is frozen
-	limit  *commandLimit // nil without a limit
+	limit  *commandLimit // nil unless freezeAfter is active
 
 	commands func(written []byte) []string
 }
 
-// newWire returns a wire that uses commands to parse what is written, see store.Protocol.
+// newWire returns a wire that uses commands to parse the bytes written; see store.Protocol.
 func newWire(commands func(written []byte) []string) *wire {
 	w := &wire{commands: commands, going: make(chan struct{})}
 	close(w.going)
 	return w
 }
 
-// through is a store.Through.
+// through wraps a dialer, so that its connections belong to the process. It is a store.Through.
 func (w *wire) through(dial store.Dialer) store.Dialer {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		if err := w.await(ctx.Done()); err != nil {
@@ -51,8 +50,7 @@ func (w *wire) through(dial store.Dialer) store.Dialer {
 	}
 }
 
-// await returns nil once the process runs. It returns an error if the process is dead or
-// given has been closed.
+// await waits while the process is paused. It returns an error if the process is dead or given is closed.
 func (w *wire) await(given <-chan struct{}) error {
 	w.mu.Lock()
 	going, dead := w.going, w.dead
@@ -100,8 +98,7 @@ func (w *wire) release() {
 	}
 }
 
-// cut kills the process. As after SIGKILL, its sockets are closed and nothing else is
-// sent.
+// cut kills the process. As after SIGKILL, its sockets are closed and it sends nothing more.
 func (w *wire) cut() {
 	w.mu.Lock()
 	w.dead = true
@@ -110,7 +107,7 @@ func (w *wire) cut() {
 	w.open.Cut(errDead)
 }
 
-// conn wraps one connection: a paused process gets the bytes of a read only after thaw.
+// conn wraps one connection. A paused process receives the bytes of a read only after thaw.
 func (w *wire) conn(dialled net.Conn) (net.Conn, error) {
 	closed, once := make(chan struct{}), new(sync.Once) // closed by the connection's owner
 	return w.open.Add(dialled, netfault.Hooks{
@@ -135,15 +132,15 @@ func (w *wire) conn(dialled net.Conn) (net.Conn, error) {
 	})
 }
 
-// commandLimit is reached when one more different command than commands is about to be sent.
+// commandLimit is reached just before the process sends a command that differs from the first commands different ones.
 type commandLimit struct {
 	commands int
 	seen     []string
 	reached  chan struct{} // closed then
 }
 
-// freezeAfter freezes the process when it is about to send one more different command than commands. The channel is
-// closed then.
+// freezeAfter freezes the process just before it sends a command that differs from the first commands different ones.
+// Then it closes the returned channel.
 func (w *wire) freezeAfter(commands int) (frozen <-chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -151,7 +148,7 @@ func (w *wire) freezeAfter(commands int) (frozen <-chan struct{}) {
 	return w.limit.reached
 }
 
-// disarm undoes freezeAfter.
+// disarm cancels freezeAfter and resumes the process.
 func (w *wire) disarm() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -159,7 +156,7 @@ func (w *wire) disarm() {
 	w.release()
 }
 
-// count freezes the process if b holds one command too many.
+// count freezes the process if b contains the command at which the limit is reached.
 func (w *wire) count(b []byte) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

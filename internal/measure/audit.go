@@ -9,38 +9,39 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// Key watches the waiters and holders of one key from the clients' side. It sees a lease from the return of Acquire to
-// the call of Release. The lock is held for at least that long, so every overlap that Key sees is real.
+// Key audits one key from the clients' side: who waits for it, who holds it, and whether holders overlap. It counts a
+// lease from the return of Acquire to the call of Release. The lock is held for at least that long, so every overlap
+// that Key reports is real.
 type Key struct {
 	window   *Window
 	capacity int           // 0 is unlimited
-	ttl      time.Duration // for leases that do not say how long they are valid
-	session  bool          // leases are their holders' sessions
+	ttl      time.Duration // validity of leases that do not report it
+	session  bool          // a lease lasts as long as its holder's session
 	leases   *Leases       // nil if they are not recorded
-	number   int           // of the key, in leases
+	number   int           // the key's number in leases
 
 	mu       sync.Mutex
 	arrivals arrivals
 	owners   ownerSequence
-	// start of the last release, if a client was waiting then and no client has got the key since; else none
+	// start of the last release, if a client was waiting then and no client has acquired the key since; else none
 	releasedAt int64
 	freedAt    int64 // end of that release, once Freed has been called; else none
 	holders    []holder
 	gone       holder // the holder that released last
-	taken      span   // by the leases that were released
+	taken      span   // the time that released leases occupied for certain
 	grants     int64
-	opened     bool  // the waiters' bypasses count from the opening of the window
-	closed     bool  // and to its end
-	wanted     int64 // since when the key is free and a client waits for it; else none
-	ungranted  int64 // how long in the window it was so before, since its last grant
-	stall      int64 // the longest such time in the window
+	opened     bool  // the window has opened: bypasses are counted from then on
+	closed     bool  // the window has closed: bypasses are no longer counted
+	wanted     int64 // the instant since which the key is free although a client waits; else none
+	ungranted  int64 // total of earlier such times in the window since the last grant
+	stall      int64 // the longest time in the window without a grant although the key was free and a client waited
 	passes     passes
 	newest     holder // the holder with the largest token
 	token      int64
 
-	unsettled []unsettled // overlaps and tokens that wait for the outcome of releases
+	unsettled []unsettled // overlaps and tokens that can be judged only after the releases
 
-	state  overlap // the current state
+	state  overlap // the current kind of overlap
 	since  int64   // start of the state
 	safety results.Safety
 }
@@ -49,14 +50,15 @@ type Key struct {
 type holder struct {
 	waiter   *Waiter
 	granted  int64
-	released int64             // forever while it is held
-	until    int64             // until when it is valid for certain, unless timed says otherwise
+	released int64             // forever while the lease is held
+	until    int64             // until when the lease is certainly valid, if timed is nil
 	timed    strategies.Timed  // nil if the lease is not Timed
-	fenced   strategies.Fenced // nil if it has no token
-	release  releaseVerdict    // what its release showed
+	fenced   strategies.Fenced // nil if the lease has no fencing token
+	release  releaseVerdict    // whether its release found the lease
 }
 
-// end is the instant until which the lease lasted for certain: it was released, or its validity may have ended.
+// end returns the instant until which the lease certainly lasted: its release or the end of its validity, whichever is
+// earlier.
 func (h holder) end(clock Clock) int64 {
 	until := h.until
 	if h.timed != nil {
@@ -65,13 +67,13 @@ func (h holder) end(clock Clock) int64 {
 	return min(until, h.released)
 }
 
-// overlap describes the number of holders.
+// overlap classifies the current holders of a key.
 type overlap int
 
 const (
-	exclusive   overlap = iota // no more holders than the capacity
-	expired                    // more, but the leases of some had run out
-	overlapping                // more, and all leases are valid
+	exclusive   overlap = iota // at most as many holders as the capacity
+	expired                    // more holders, but some of their leases had expired
+	overlapping                // more holders with valid leases
 )
 
 const (
@@ -79,8 +81,8 @@ const (
 	forever = math.MaxInt64
 )
 
-// NewKey watches a key that at most capacity clients may hold at a time; 0 means any
-// number. It follows which of the clients reacquire it, unless clients is 0.
+// NewKey returns the audit of a key that at most capacity clients may hold at the same time; 0 means any number. It
+// records how soon each client reacquires the key unless clients is 0.
 func NewKey(window *Window, capacity int, ttl time.Duration, clients int) *Key {
 	return &Key{
 		window: window, capacity: capacity, ttl: ttl, owners: newOwnerSequence(clients),
@@ -88,8 +90,8 @@ func NewKey(window *Window, capacity int, ttl time.Duration, clients int) *Key {
 	}
 }
 
-// Arrive notes a client that asks at the instant now and has been waiting since the instant
-// since, which is earlier in an open loop without a free client.
+// Arrive records that a client calls Acquire at the instant now. Its wait began at the instant since, which is earlier
+// than now in an open loop if no client was free.
 func (k *Key) Arrive(w *Waiter, since, now int64) {
 	k.mu.Lock()
 	k.arrivals.arrive(w, since, k.grants)
@@ -100,7 +102,8 @@ func (k *Key) Arrive(w *Waiter, since, now int64) {
 	k.mu.Unlock()
 }
 
-// stand adds up the time in which the key was free and clients waited. Call it whenever one of the two may change.
+// stand adds up the time in which the key was free although clients waited. It must be called whenever the holders or
+// the waiters change.
 func (k *Key) stand(now int64) {
 	if k.wanted != none {
 		k.ungranted += k.window.clip(k.wanted, now, k.window.End())
@@ -112,8 +115,8 @@ func (k *Key) stand(now int64) {
 	}
 }
 
-// Stall returns the longest time in the window in which one of the keys was free, clients
-// waited for it, and none got it. Call it when all waits have ended.
+// Stall returns the longest time in the window in which one of the keys was free and clients waited for it, but none
+// acquired it. Call it when all waits have ended.
 func Stall(keys []*Key) int64 {
 	var longest int64
 	for _, k := range keys {
@@ -124,8 +127,8 @@ func Stall(keys []*Key) int64 {
 	return longest
 }
 
-// bypasses restarts the count of bypasses when the window opens, and stops it when the window closes: waits may end
-// later, and the clients of a driver go on for a while.
+// bypasses restarts the count of bypasses when the window opens and stops it when the window closes, because some waits
+// and the clients of a driver continue beyond the window.
 func (k *Key) bypasses(now int64) {
 	if !k.opened && now >= k.window.Open {
 		k.opened = true
@@ -137,8 +140,8 @@ func (k *Key) bypasses(now int64) {
 	}
 }
 
-// Leave notes a client that stops waiting without a lease, at the instant now. It returns how
-// many later arrivals got the lock while it waited, in the window if that is open.
+// Leave records that a client stops waiting without a lease at the instant now. It returns how many later arrivals
+// acquired the lock during the wait; from the opening of the window on, only those in the window.
 func (k *Key) Leave(w *Waiter, now int64) (bypassed int64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -147,27 +150,27 @@ func (k *Key) Leave(w *Waiter, now int64) (bypassed int64) {
 	k.arrivals.withdraw(w)
 	if k.arrivals.waiting == 0 {
 		k.stand(now)
-		k.releasedAt, k.freedAt = none, none // a client that comes later is not waiting for this release
+		k.releasedAt, k.freedAt = none, none // a client that arrives later did not wait for this release
 	}
 	return bypassed
 }
 
-// Grant is what one lease shows about the order of the grants.
+// Grant describes the position of one lease in the order of grants.
 type Grant struct {
-	// Handoff is the time since the start of the last release; negative if no client was
-	// waiting then, or too many still hold the lock.
+	// Handoff is the time in ns since the start of the last release. It is negative if no client was waiting then or more
+	// holders remain than the capacity allows.
 	Handoff           int64
 	Overtaken         bool  // an earlier arrival was still waiting
-	Bypassed          int64 // later arrivals that got the lock while this one waited, in the window if that is open
-	ReacquireDistance int64 // grants since this client's last one, itself included; 0 if there was none
-	// Idle is the time since Freed was called; negative if it was not, or if Handoff is.
+	Bypassed          int64 // later arrivals that acquired the lock during this wait, as for Leave
+	ReacquireDistance int64 // grants since this client's last one, this one included; 0 for its first
+	// Idle is the time in ns since Freed was called. It is negative if Freed was not called or Handoff is negative.
 	Idle int64
 }
 
-// Enter notes a waiting client's lease, which the client has held since the instant now.
+// Enter records that a waiting client has a lease, which Acquire returned at the instant now.
 //
-// Clients call Enter in any order: one may not have run since its Acquire returned, while
-// others got the lock and released it. So Enter uses the instants of the leases.
+// Calls of Enter may come out of order: a client's goroutine may be delayed after its Acquire returned while others
+// acquire and release the lock. Therefore Enter compares the instants of the leases, not the order of calls.
 func (k *Key) Enter(w *Waiter, now int64, lease strategies.Lease) Grant {
 	timed, fenced := capabilities(lease)
 	h := holder{waiter: w, granted: now, released: forever, until: forever, timed: timed, fenced: fenced}
@@ -201,12 +204,12 @@ func (k *Key) Enter(w *Waiter, now int64, lease strategies.Lease) Grant {
 }
 
 // earliest returns the earliest instant at which the server can have granted the lease that Acquire returned at the
-// instant now: usually the call of Acquire. A lease that does not report its validity counts for its TTL from then on,
-// so that no lease that may have expired counts as valid.
+// instant now, usually the call of Acquire. A lease that does not report its validity counts as valid for one TTL from
+// that instant, so that no lease that may have expired counts as valid.
 //
-// If clients wait for longer than a TTL, this bound proves little. But a correct lock with one permit grants no lease
-// that overlaps a lease that is valid for certain. So earliest takes the end of the certain leases: if the lock did
-// grant the lease earlier, the overlap with those leases is the breach.
+// If clients wait for longer than a TTL, the call of Acquire is a weak bound. A correct lock with one permit grants no
+// lease while another one is certainly valid. Therefore earliest returns the end of the certainly valid leases if that
+// is later. If the lock granted the lease earlier, the overlap with those leases is a breach anyway.
 func (k *Key) earliest(w *Waiter, now int64) int64 {
 	if k.capacity != 1 {
 		return w.asked
@@ -221,11 +224,11 @@ func (k *Key) earliest(w *Waiter, now int64) int64 {
 	return max(w.asked, min(now, taken.until))
 }
 
-// span is a time in which no lease of a TTL can begin without overlapping another.
+// span is an interval in which no lease of one TTL can begin without overlapping a certainly valid lease.
 type span struct{ from, until int64 }
 
-// with adds a lease that was valid for certain between two instants; until may be before from. A span that ended before
-// is dropped.
+// with extends the span by a lease that was certainly valid between two instants; a lease with until before from
+// changes nothing. If the lease is not adjacent to the span, the result covers only the lease.
 func (s span) with(from, until int64, ttl time.Duration) span {
 	switch begins := from - int64(ttl); {
 	case until <= from:
@@ -248,7 +251,7 @@ func capabilities(lease strategies.Lease) (strategies.Timed, strategies.Fenced) 
 	return timed, fenced
 }
 
-// admit adds a holder, and records an overlap if there are too many.
+// admit adds a holder and records an overlap if there are more holders than the capacity.
 func (k *Key) admit(h holder) {
 	h.waiter.place = len(k.holders)
 	k.holders = append(k.holders, h)
@@ -270,7 +273,7 @@ func (k *Key) admit(h holder) {
 			k.become(max(expired, k.state), h.granted)
 		}
 	case len(k.holders) == k.capacity && missed > 0:
-		// Another client got and released the lock between this lease's grant and now.
+		// Another client acquired and released the lock between the grant of this lease and the call of Enter.
 		if k.crowded(h, k.gone) {
 			k.safety.Overlaps++
 			k.safety.OverlapNS += missed
@@ -281,16 +284,16 @@ func (k *Key) admit(h holder) {
 	}
 }
 
-// crowded reports whether, at some instant, the newcomer's lease and as many other leases as the capacity were valid.
-// It checks the holders, and others that have already released.
+// crowded reports whether at some instant more leases than the capacity were certainly valid, the newcomer's included.
+// It checks the current holders, and those in others, which have already released.
 func (k *Key) crowded(newcomer holder, others ...holder) bool {
 	clock := k.window.Clock
 	end := newcomer.end(clock)
 	valid := 1
 	for _, held := range [][]holder{k.holders[:len(k.holders)-1], others} {
 		for _, h := range held {
-			// With more than one permit, two leases may both overlap the newcomer's and not each
-			// other. Then the instant of the newcomer's own grant decides.
+			// With several permits, two leases may both overlap the newcomer's but not each other. In that case only the instant
+			// of the newcomer's grant counts.
 			from := max(newcomer.granted, h.granted)
 			if k.capacity > 1 {
 				from = newcomer.granted
@@ -306,9 +309,8 @@ func (k *Key) crowded(newcomer holder, others ...holder) bool {
 	return false
 }
 
-// fence notes a holder's token. A token that is not larger than an earlier lease's is a
-// regression, unless this lease may have run out before the other was granted: then Enter was
-// only called late.
+// fence records a holder's token. A token that is not larger than that of an earlier lease is a regression. It is none
+// if this lease may have expired before the other was granted, because then only the call of Enter was late.
 func (k *Key) fence(h holder, token int64) {
 	k.safety.FencedLeases++
 	switch {
@@ -322,7 +324,7 @@ func (k *Key) fence(h holder, token int64) {
 	}
 }
 
-// become changes the state and accounts for the time spent in the previous one.
+// become changes the state and adds the time since the last change to the previous state.
 func (k *Key) become(state overlap, now int64) {
 	switch spent := max(0, now-k.since); k.state {
 	case expired:
@@ -333,7 +335,7 @@ func (k *Key) become(state overlap, now int64) {
 	k.state, k.since = state, now
 }
 
-// Exit notes that a client is about to release its lease, at the instant now.
+// Exit records that a client calls Release at the instant now.
 func (k *Key) Exit(w *Waiter, now int64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -345,7 +347,7 @@ func (k *Key) Exit(w *Waiter, now int64) {
 	k.stand(now)
 }
 
-// Freed notes that a client's release has succeeded, at the instant now.
+// Freed records that a client's release succeeded at the instant now.
 func (k *Key) Freed(now int64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -354,8 +356,8 @@ func (k *Key) Freed(now int64) {
 	}
 }
 
-// Idle returns how long the key has been free while clients wait that were already waiting
-// at its release; negative if there are none.
+// Idle returns how long the key has been free although clients have been waiting since before its release; negative if
+// there are no such clients.
 func (k *Key) Idle(now int64) int64 {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -365,13 +367,13 @@ func (k *Key) Idle(now int64) int64 {
 	return now - k.freedAt
 }
 
-// Vanish notes that a holder died at the instant now, without a release.
+// Vanish records that a holder died at the instant now without a release.
 func (k *Key) Vanish(w *Waiter, now int64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.remove(w, now)
 	k.stand(now)
-	k.settle(w, true) // its lease counts as held: no release can disprove it
+	k.settle(w, true) // its lease counts as held, because no release can show otherwise
 }
 
 func (k *Key) remove(w *Waiter, now int64) {
@@ -390,21 +392,22 @@ func (k *Key) remove(w *Waiter, now int64) {
 	k.releasedAt, k.freedAt = none, none
 }
 
-// Lost notes a release that found that its lease had ended.
+// Lost counts a release that found its lease already lost.
 func (k *Key) Lost() {
 	k.mu.Lock()
 	k.safety.LostLeases++
 	k.mu.Unlock()
 }
 
-// Grants returns the number of leases so far.
+// Grants returns the number of leases granted so far.
 func (k *Key) Grants() int64 {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.grants
 }
 
-// Seen sums up the certain breaches so far on all keys. Cases that depend on the outcome of a release do not count yet.
+// Seen returns the sum of the certain breaches on all keys so far. Cases that depend on the outcome of a release are
+// not counted yet.
 func Seen(keys []*Key) results.Safety {
 	var seen results.Safety
 	for _, k := range keys {
@@ -415,8 +418,8 @@ func Seen(keys []*Key) results.Safety {
 	return seen
 }
 
-// Audit sums up the breaches on all keys after the last release. An undecided case that no release has proved harmless
-// counts as a breach.
+// Audit returns the sum of the breaches on all keys after the last release. An unsettled case that no release has
+// proved harmless counts as a breach.
 func Audit(keys []*Key) results.Safety {
 	for _, k := range keys {
 		k.mu.Lock()

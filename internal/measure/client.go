@@ -7,37 +7,37 @@ type Outcome int
 
 // How a wait can end.
 const (
-	Granted  Outcome = iota // with the lease, also with another client's
-	TimedOut                // at its timeout, or a try-lock found the lock held
+	Granted  Outcome = iota // with a lease, the client's own or a shared one of another client
+	TimedOut                // at its timeout, or because a try-lock found the lock held
 	Stopped                 // because the run or the window was over
 	Failed                  // with an error
 )
 
-// seen reports whether the end of the wait was observed, so that its length is known.
+// seen reports whether the wait ended by itself, so that its full length is known.
 func (o Outcome) seen() bool { return o == Granted || o == TimedOut }
 
-// Client is one client's own record. Only that client's goroutine calls its methods, and the
-// Recorder reads it once the client has returned, except what the shard's lock guards.
+// Client is the record of one client. Only that client's goroutine calls its methods. The Recorder reads the fields
+// after the client has returned; it reads those that the shard's lock guards at any time.
 type Client struct {
 	window *Window
 	shard  *shard
 
-	granted  int64 // leases in the window; with the shard's lock
-	served   int64 // waits in the window that another client's lease ended; with the shard's lock
-	timedOut int64 // with the shard's lock
+	granted  int64 // leases in the window; guarded by the shard's lock
+	served   int64 // waits in the window that ended with another client's lease; guarded by the shard's lock
+	timedOut int64 // guarded by the shard's lock
 
 	spent   [phases]int64 // ns, clipped to the window
 	open    bool          // a wait was under way when the window closed
-	longest int64         // wait, ns
-	cut     bool          // the end of the longest wait was not seen
+	longest int64         // longest wait, ns
+	cut     bool          // the end of the longest wait was not observed
 
 	starts    int64 // open-loop starts in the window
 	late      int64 // open-loop starts in the window that the generator delayed
 	behind    int64 // open-loop starts in the window for which no client was free
 	overtaken int64 // leases in the window
-	bypassed  int64 // the most later arrivals that got the lock during one wait
+	bypassed  int64 // maximum number of later arrivals that acquired the lock during one wait
 
-	waits  int64 // seen in the window, at least in part
+	waits  int64 // waits that were at least partly in the window
 	last   int64 // start of the last wait in the window
 	first  wait  // the first wait that began in the window
 	before wait  // a wait that was under way when the window opened
@@ -65,9 +65,9 @@ func (c *Client) account(p phase, from, to, end int64) {
 	c.spent[p] += c.window.clip(from, to, end)
 }
 
-// Waited records a wait without a usable lease: it timed out, was stopped or failed. The
-// wait was due at due and began at from; bypassed later arrivals got the lock during the wait.
-// Use Acquired for a Granted wait.
+// Waited records a wait that ended at to without a usable lease: it timed out, was stopped or failed. It was due at due
+// and began at from. bypassed is the number of later arrivals that acquired the lock during the wait. Use Acquired for
+// a Granted wait.
 func (c *Client) Waited(outcome Outcome, due, from, to, bypassed int64) {
 	end := c.window.End()
 	c.account(waiting, from, to, end)
@@ -90,18 +90,17 @@ func (c *Client) Waited(outcome Outcome, due, from, to, bypassed int64) {
 // Acquisition is the record of one acquisition. The instants are nanoseconds since the beginning of the run.
 type Acquisition struct {
 	Client, Key int
-	Due         int64 // when Acquire should have been called; in a closed loop when it was
+	Due         int64 // intended call of Acquire; in a closed loop equal to Asked
 	Asked       int64 // Acquire called
 	Granted     int64 // Acquire returned
 	Released    int64 // Release called
 	Done        int64 // Release returned
-	Grant       Grant // as Key.Enter returned it
+	Grant       Grant // returned by Key.Enter
 	Hold        int64 // ns, as drawn
-	Counted     bool  // it is in the window's figures
+	Counted     bool  // it counts in the window's figures
 }
 
-// Acquired records a whole acquisition. A duration counts, with its full length, in the
-// window in which it ends.
+// Acquired records a complete acquisition. Each of its durations counts with its full length if it ends in the window.
 func (c *Client) Acquired(t Acquisition) {
 	w, s, end := c.window, c.shard, c.window.End()
 	c.account(waiting, t.Asked, t.Granted, end)
@@ -154,8 +153,7 @@ func (c *Client) Acquired(t Acquisition) {
 	}
 }
 
-// Served records a wait that ended because another client of the same instance had done the
-// work.
+// Served records a wait that ended because another client of the same instance had done the work on behalf of both.
 func (c *Client) Served(due, from, to int64) {
 	end := c.window.End()
 	c.account(waiting, from, to, end)
@@ -174,12 +172,11 @@ func (c *Client) Served(due, from, to int64) {
 	c.shard.mu.Unlock()
 }
 
-// lateness is how late a start may be and still count as punctual: timers on an idle
-// machine are about 1 ms late.
+// lateness is how late a start may be and still count as punctual. Timers on an idle machine are about 1 ms late.
 const lateness = int64(10 * time.Millisecond)
 
-// Started records the start of an open loop that was due at due and made at asked, by a
-// client that had been free since free.
+// Started records an open-loop start that was due at the instant due. The client had been free since the instant free
+// and called Acquire at the instant asked.
 func (c *Client) Started(due, free, asked int64) {
 	if !c.window.Contains(asked) {
 		return
@@ -197,12 +194,11 @@ func (c *Client) Started(due, free, asked int64) {
 	}
 }
 
-// Thought records the time between a release and the next wait. It includes the harness's
-// own work.
+// Thought records the time between a release and the next wait, which includes the harness's own work.
 func (c *Client) Thought(from, to int64) { c.account(thinking, from, to, c.window.End()) }
 
-// waited records a wait that was due at due and began at from, up to its end or as far as it was seen. The caller
-// locks the shard.
+// waited records a wait that was due at due and began at from, up to its end or to the last instant at which it was
+// observed. The caller holds the shard's lock.
 func (c *Client) waited(due, from, to int64, how Outcome) {
 	ns := to - due
 	if ns > c.longest {
@@ -229,6 +225,6 @@ func (c *Client) waited(due, from, to int64, how Outcome) {
 	c.last = due
 }
 
-// starved reports whether the client had no acquisition in the window and one wait, which was open when the window
-// closed.
+// starved reports whether the client had no acquisition in the window and a single wait, which was still open when the
+// window closed.
 func (c *Client) starved() bool { return c.granted+c.served == 0 && c.waits == 1 && c.open }

@@ -6,8 +6,8 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// fairness adds to f, which has the acquisitions of each client, how the clients shared them over the whole window and
-// over short sequences.
+// fairness returns f, which has the acquisitions per client, extended by figures on how the clients shared them over
+// the whole window and over short sequences.
 func (r *Recorder) fairness(f results.Fairness, keys []*Key) results.Fairness {
 	f.AcquisitionsMin, f.LongestWait = math.MaxInt64, r.longest()
 	var acquisitions, overtook float64
@@ -31,26 +31,25 @@ func (r *Recorder) fairness(f results.Fairness, keys []*Key) results.Fairness {
 	return f
 }
 
-// ownerSequence follows which clients acquire a key in short sequences of grants.
+// ownerSequence counts how many distinct clients acquire a key in blocks of consecutive grants.
 type ownerSequence struct {
 	last     []int64 // by client: the number of its last grant; 0 for none
 	start    int64   // number of the grant before the current block; 0 for none
 	distinct int64   // clients in the current block so far
 	blocks   int64
-	sum      int64 // sum of distinct over the finished blocks
+	sum      int64 // sum of distinct over the complete blocks
 }
 
 func newOwnerSequence(clients int) ownerSequence { return ownerSequence{last: make([]int64, clients)} }
 
-// take notes that grant number n went to a client. It returns the number of grants since
-// that client's last one; 0 if there was none. Grants inside the window form blocks of as
-// many grants as there are clients.
+// take records that grant number n went to a client. It returns the number of grants since that client's last one; 0
+// for its first. The grants inside the window form blocks whose length is the number of clients.
 func (t *ownerSequence) take(client int, n int64, inside bool) int64 {
 	if len(t.last) == 0 {
 		return 0
 	}
 	var last int64
-	stranger := client >= len(t.last) // a fault target, which takes part only once
+	stranger := client >= len(t.last) // a fault target, which acquires only once
 	if !stranger {
 		last = t.last[client]
 		t.last[client] = n
@@ -75,8 +74,8 @@ func (t *ownerSequence) take(client int, n int64, inside bool) int64 {
 	return n - last
 }
 
-// workingSet is the average number of distinct clients in a block of consecutive grants; nil
-// without a full block.
+// workingSet returns the average number of distinct clients in a block of consecutive grants; nil without a complete
+// block.
 func workingSet(keys []*Key) *float64 {
 	var blocks, sum int64
 	for _, k := range keys {
@@ -91,24 +90,24 @@ func workingSet(keys []*Key) *float64 {
 	return new(float64(sum) / float64(blocks))
 }
 
-// passes counts how often a key went from one client to another, and how often both were of the
-// same application instance.
+// passes counts how often a key passed from one client to another, and how often both belonged to the same application
+// instance.
 type passes struct {
-	instances   int // client i is of instance i mod instances; 0: nothing is counted
-	clients     int // larger numbers are fault targets, each with its own instance
-	last        int // the latest owner + 1; 0: none yet
+	instances   int // client i belongs to instance i mod instances; 0 disables the count
+	clients     int // clients with larger numbers are fault targets, each in a separate instance
+	last        int // the latest owner + 1; 0 before the first
 	all, within int64
 }
 
-// Across sets how the clients of a key that one client holds at a time are spread over
-// instances: client i is of instance i mod instances.
+// Across enables the count of passes for a key that only one client may hold. Client i belongs to instance i mod
+// instances.
 func (k *Key) Across(instances, clients int) {
 	if k.capacity == 1 {
 		k.passes = passes{instances: instances, clients: clients}
 	}
 }
 
-// take notes that a client got the key.
+// take records that a client acquired the key.
 func (p *passes) take(client int, inside bool) {
 	if p.instances == 0 {
 		return
@@ -124,8 +123,7 @@ func (p *passes) take(client int, inside bool) {
 	}
 }
 
-// passesWithin is the share of the passes, in percent, that stayed within an instance; nil without
-// any.
+// passesWithin returns the share of passes, in percent, that stayed within an instance; nil without passes.
 func passesWithin(keys []*Key) *float64 {
 	var all, within int64
 	for _, k := range keys {
@@ -139,7 +137,7 @@ func passesWithin(keys []*Key) *float64 {
 	return new(float64(within) / float64(all) * 100)
 }
 
-// withoutTurn counts the clients that waited and had no acquisition in the window.
+// withoutTurn returns the number of clients that waited and had no acquisition in the window.
 func (r *Recorder) withoutTurn() *int64 {
 	count := int64(0)
 	for _, c := range r.clients {

@@ -56,9 +56,9 @@ type Spent struct {
 	Wall, CPU     time.Duration
 	SchedulingP99 time.Duration // upper edge of the bucket
 	GCCycles      int64
-	GCPause       time.Duration // estimated from the middles of the buckets
+	GCPause       time.Duration // estimated from the midpoints of histogram buckets
 	GCCPU         float64       // seconds
-	MachineIdle   *float64      // percent of all cores; nil where the system does not say
+	MachineIdle   *float64      // percent of all cores; nil if the system does not report it
 }
 
 // Since returns the difference to an earlier reading.
@@ -74,7 +74,7 @@ func (h Health) Since(earlier Health) Spent {
 	}
 }
 
-// quantileOf returns a quantile of what a runtime histogram gained between two readings.
+// quantileOf returns a quantile of the values that a runtime histogram gained between two readings.
 func quantileOf(later, earlier *metrics.Float64Histogram, q float64) time.Duration {
 	var total, seen uint64
 	for i := range later.Counts {
@@ -95,7 +95,7 @@ func quantileOf(later, earlier *metrics.Float64Histogram, q float64) time.Durati
 	return 0
 }
 
-// sumOf adds up what a runtime histogram gained; each value counts as its bucket's middle.
+// sumOf returns the sum of the values that a runtime histogram gained; each value counts as the midpoint of its bucket.
 func sumOf(later, earlier *metrics.Float64Histogram) time.Duration {
 	var sum float64
 	for i := range later.Counts {
@@ -108,8 +108,8 @@ func sumOf(later, earlier *metrics.Float64Histogram) time.Duration {
 	return time.Duration(sum * 1e9)
 }
 
-// machineTimes is how the machine's cores have spent their time, in seconds. All fields are
-// zero where the system does not say.
+// machineTimes has the total times of all cores of the machine since it started, in seconds. All fields are 0 if the
+// system does not report them.
 type machineTimes struct {
 	idle, total float64
 	steal       float64 // time in which the hypervisor ran another machine
@@ -123,7 +123,7 @@ func readMachine() machineTimes {
 	}
 	t := all[0]
 	idle := t.Idle + t.Iowait
-	// The guests' time is part of user and nice already.
+	// User and Nice already include the time of guests.
 	processes := t.User + t.Nice + t.System
 	return machineTimes{
 		idle: idle, total: idle + processes + t.Irq + t.Softirq + t.Steal, steal: t.Steal,
@@ -131,13 +131,13 @@ func readMachine() machineTimes {
 	}
 }
 
-// idleSince returns the idle share since an earlier reading, in percent.
+// idleSince returns the share of idle time since an earlier reading, in percent.
 func (t machineTimes) idleSince(earlier machineTimes) *float64 {
 	return t.share(earlier, t.idle-earlier.idle)
 }
 
-// share returns a part of the time of all cores since an earlier reading, in percent; nil
-// where the system does not say.
+// share returns seconds as a percentage of the time of all cores since an earlier reading; nil if the system does not
+// report that time.
 func (t machineTimes) share(earlier machineTimes, seconds float64) *float64 {
 	if t.total <= earlier.total {
 		return nil
@@ -145,13 +145,13 @@ func (t machineTimes) share(earlier machineTimes, seconds float64) *float64 {
 	return new(seconds / (t.total - earlier.total) * 100)
 }
 
-// enoughTicks is the seconds per core below which no share is reported: systems count CPU
-// time in ticks of 10 ms, by a look at the process that runs at the tick.
+// enoughTicks is the number of seconds per core below which no share is reported. Systems count CPU time in ticks of 10
+// ms and attribute each tick to the process that runs at that moment.
 const enoughTicks = 0.5
 
-// StolenSince returns the share of all cores' time since an earlier reading, in percent, in
-// which this machine was ready to run and the hypervisor ran another one. It returns nil
-// where the system does not say, or the time was too short.
+// StolenSince returns the share of all cores' time since an earlier reading, in percent, in which this machine was
+// ready to run but the hypervisor ran another one. It returns nil if the system does not report it or the time was too
+// short.
 func (h Health) StolenSince(earlier Health) *float64 {
 	if h.machine.total-earlier.machine.total < enoughTicks*cores() {
 		return nil
@@ -159,10 +159,10 @@ func (h Health) StolenSince(earlier Health) *float64 {
 	return h.machine.share(earlier.machine, h.machine.steal-earlier.machine.steal)
 }
 
-// OtherCPUSince returns the share of all cores' time since an earlier reading, in percent,
-// that other processes used than this one and Redis. redis is the CPU seconds of Redis on
-// this machine in that time. Interrupts count for no process: on loopback most are our own.
-// It returns nil as StolenSince does.
+// OtherCPUSince returns the share of all cores' time since an earlier reading, in percent, that processes other than
+// this one and Redis used. redis is the CPU time in seconds that Redis used on this machine in that time. Time in
+// interrupts counts for no process, because on loopback most interrupts come from lockbench itself. It returns nil in
+// the same cases as StolenSince.
 func (h Health) OtherCPUSince(earlier Health, redis float64) *float64 {
 	if h.machine.total-earlier.machine.total < enoughTicks*cores() {
 		return nil
@@ -171,8 +171,7 @@ func (h Health) OtherCPUSince(earlier Health, redis float64) *float64 {
 	return h.machine.share(earlier.machine, max(0, others))
 }
 
-// cores returns the number of the machine's cores, not only of those that this process may
-// use.
+// cores returns the number of all cores of the machine, including those that this process may not use.
 func cores() float64 {
 	if n, err := cpu.Counts(true); err == nil && n > 0 {
 		return float64(n)
@@ -180,7 +179,7 @@ func cores() float64 {
 	return float64(runtime.NumCPU())
 }
 
-// Environment describes this machine. What the machine does not report stays empty.
+// Environment returns a description of this machine. Fields that the machine does not report stay empty.
 func Environment() results.Environment {
 	e := results.Environment{
 		OS:             runtime.GOOS,
@@ -203,8 +202,8 @@ func Environment() results.Environment {
 	return e
 }
 
-// timerOvershoot is how late a sleep of 50 µs ends on the idle machine: the median, in
-// nanoseconds. Holds and backoffs cannot be more exact.
+// timerOvershoot returns by how many nanoseconds a sleep of 50 µs exceeds its duration on the idle machine (median).
+// Holds and backoffs cannot be more exact.
 func timerOvershoot() int64 {
 	const asked, samples = 50 * time.Microsecond, 21
 	var late []int64

@@ -6,26 +6,26 @@ import (
 	"time"
 )
 
-// Heartbeat notes for how long this process did not run: it was stopped, its container was
-// paused, or its machine was suspended. It is a goroutine that wakes up all the time.
+// Heartbeat measures for how long this process did not run because it was stopped, its container was paused or its
+// machine was suspended. A goroutine wakes up every beat and compares the clocks.
 type Heartbeat struct {
 	window *Window
-	still  atomic.Int64 // ns, the longest time
+	still  atomic.Int64 // ns, the longest such time
 	end    chan struct{}
 	ended  sync.WaitGroup
 }
 
-// beat is the time between two wake-ups. What lasts much longer than this is of interest.
+// beat is the time between two wake-ups. Only stops much longer than a beat can be detected.
 const beat = 20 * time.Millisecond
 
-// pulse is what a wake-up sees.
+// pulse has the readings of the clocks at one wake-up.
 type pulse struct {
-	at   int64         // by the window's clock, which may stand still while a machine is suspended
-	real time.Duration // since some instant, suspensions included
-	cpu  time.Duration // used by this process
+	at   int64         // by the window's clock, which may stop during a suspension
+	real time.Duration // since a fixed instant, including suspensions
+	cpu  time.Duration // CPU time used by this process
 }
 
-// NewHeartbeat begins to beat. The window must be planned.
+// NewHeartbeat starts a Heartbeat. The window must already be planned.
 func NewHeartbeat(w *Window) *Heartbeat {
 	h := &Heartbeat{window: w, end: make(chan struct{})}
 	last := h.pulse()
@@ -50,8 +50,8 @@ func (h *Heartbeat) pulse() pulse {
 	return pulse{at: h.window.Clock.Now(), real: realTime(), cpu: processCPU()}
 }
 
-// stood returns for how long, between two wake-ups and in the window, the process did not run.
-// The CPU time that it used in between is subtracted: a busy process may also wake up late.
+// stood returns for how long the process did not run between two wake-ups in the window. It subtracts the CPU time used
+// in between, because a busy process may also wake up late.
 func (h *Heartbeat) stood(last, now pulse) int64 {
 	end := h.window.End()
 	if h.window.clip(last.at, now.at, end) == 0 {
@@ -62,8 +62,7 @@ func (h *Heartbeat) stood(last, now pulse) int64 {
 	return max(0, late+int64(max(0, suspended))-int64(now.cpu-last.cpu))
 }
 
-// End ends the heartbeat, and returns the longest time in the window for which the process did
-// not run.
+// End stops the heartbeat and returns the longest time in the window for which the process did not run.
 func (h *Heartbeat) End() time.Duration {
 	close(h.end)
 	h.ended.Wait()

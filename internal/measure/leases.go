@@ -14,7 +14,7 @@ type Leases struct {
 	count  int
 }
 
-// Packed returns the leases; nil if they were too many.
+// Packed returns the leases in compact form; nil if there were too many to record.
 func (l *Leases) Packed() results.Leases {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -24,11 +24,11 @@ func (l *Leases) Packed() results.Leases {
 	return append(results.Leases{}, l.packed...)
 }
 
-// Follow records the key's leases under this key number. Leases that are sessions cannot be
-// recorded, because whether a client held one is known only later.
+// Follow makes the key record its leases under the given key number. Leases that last as long as a session cannot be
+// recorded, because only their release shows whether a client still held them.
 func (k *Key) Follow(to *Leases, number int) { k.leases, k.number = to, number }
 
-// follow records a lease that its holder is about to release.
+// follow records the lease of a holder that is about to release it.
 func (k *Key) follow(h holder) {
 	if k.leases == nil {
 		return

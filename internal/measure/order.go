@@ -7,29 +7,29 @@ import "github.com/lockbench/lockbench/results"
 type Waiter struct {
 	client    int
 	since     int64 // start of its wait
-	asked     int64 // call of Acquire: in an open loop it may be later
+	asked     int64 // call of Acquire; in an open loop it may be later than since
 	ticket    int   // slot among the arrivals
-	grants    int64 // the key's grants when it arrived
+	grants    int64 // number of grants of the key when it arrived
 	ahead     int64 // number of waiters when it arrived
-	withdrawn int64 // waiters of the key that had given up when it arrived
+	withdrawn int64 // arrivals.quit up to its slot when it arrived
 	place     int   // index among the holders
-	passed    int64 // what bypassed it until arrivals.settle
+	passed    int64 // number of bypasses when arrivals.settle was called
 }
 
-// NewWaiter returns the Waiter of a client.
+// NewWaiter returns the Waiter of the client with this number.
 func NewWaiter(client int) *Waiter { return &Waiter{client: client} }
 
-// arrivals keeps the waiters in order of arrival. For any waiter it counts how many are
-// ahead of it and how many of those gave up. Slots are used in order and renumbered when
-// none is left, so that every step is O(log n).
+// arrivals keeps the waiters in order of arrival. For any waiter it counts how many are ahead of it and how many of
+// those gave up. Slots are used in order and renumbered when none is left, so that every step takes O(log n) on
+// average.
 type arrivals struct {
-	places    []*Waiter // nil: the waiter has left
+	places    []*Waiter // by slot; nil if the waiter has left
 	still     fenwick   // 1 for each slot whose waiter still waits
 	quit      fenwick   // 1 for each slot whose waiter gave up
 	next      int
 	waiting   int
 	withdrawn int64
-	settled   bool // later bypasses of a waiter are not counted
+	settled   bool // no further bypasses are counted
 }
 
 func (a *arrivals) arrive(w *Waiter, since, grants int64) {
@@ -46,16 +46,15 @@ func (a *arrivals) arrive(w *Waiter, since, grants int64) {
 	a.waiting++
 }
 
-// before counts the waiters that arrived before w and still wait.
+// before returns the number of waiters that arrived before w and still wait.
 func (a *arrivals) before(w *Waiter) int64 { return a.still.sum(w.ticket) }
 
-// quitBefore counts the waiters ahead of w that gave up after w arrived: all that gave up
-// ahead of it, less those that had given up before.
+// quitBefore returns the number of waiters ahead of w that gave up after w arrived: all that gave up ahead of w, minus
+// those that had given up before w arrived.
 func (a *arrivals) quitBefore(w *Waiter) int64 { return a.quit.sum(w.ticket) - w.withdrawn }
 
-// bypassed returns how many later arrivals have got the lock since w arrived: all grants
-// since then, less those to waiters that were ahead of w. before is the number of waiters
-// still ahead. After settle nothing is added.
+// bypassed returns how many later arrivals have acquired the lock since w arrived: all grants since then, minus those
+// to waiters ahead of w. before is the number of waiters that are still ahead. After settle the number does not change.
 func (a *arrivals) bypassed(w *Waiter, before, grants int64) int64 {
 	if a.settled {
 		return w.passed
@@ -63,7 +62,7 @@ func (a *arrivals) bypassed(w *Waiter, before, grants int64) int64 {
 	return grants - w.grants - (w.ahead - before - a.quitBefore(w))
 }
 
-// rebase makes what is counted for the present waiters begin now, after this many grants.
+// rebase restarts the count of bypasses for all current waiters. grants is the current number of grants.
 func (a *arrivals) rebase(grants int64) {
 	for _, w := range a.places[:a.next] {
 		if w != nil {
@@ -72,7 +71,7 @@ func (a *arrivals) rebase(grants int64) {
 	}
 }
 
-// settle ends the count after this many grants.
+// settle ends the count of bypasses. grants is the current number of grants.
 func (a *arrivals) settle(grants int64) {
 	for _, w := range a.places[:a.next] {
 		if w != nil {
@@ -82,7 +81,7 @@ func (a *arrivals) settle(grants int64) {
 	a.settled = true
 }
 
-// remove removes a waiter that got the lock.
+// remove removes a waiter that has acquired the lock.
 func (a *arrivals) remove(w *Waiter) {
 	a.places[w.ticket] = nil
 	a.still.add(w.ticket, -1)
@@ -96,8 +95,8 @@ func (a *arrivals) withdraw(w *Waiter) {
 	a.withdrawn++
 }
 
-// renumber moves the waiters to the front. Afterwards at least half of the slots are free,
-// so it is called seldom.
+// renumber moves the waiters to the first slots. Afterwards at least half of the slots are free, so it is rarely
+// called.
 func (a *arrivals) renumber() {
 	size := max(64, len(a.places))
 	for size < 4*a.waiting {
@@ -105,7 +104,7 @@ func (a *arrivals) renumber() {
 	}
 	waiting := a.places[:a.next]
 	for _, w := range waiting {
-		if w != nil { // settle now what the cleared trees would lose
+		if w != nil { // preserve the counts that clearing the trees would lose
 			w.ahead -= a.quitBefore(w)
 			w.withdrawn = 0
 		}
@@ -138,7 +137,7 @@ func (f fenwick) add(slot int, n int32) {
 	}
 }
 
-// sum returns the sum of the slots before slot.
+// sum returns the sum of all slots before the given one.
 func (f fenwick) sum(slot int) int64 {
 	var sum int64
 	for i := slot; i > 0; i -= i & -i {
@@ -147,7 +146,7 @@ func (f fenwick) sum(slot int) int64 {
 	return sum
 }
 
-// Ages appends how long each waiter of the key has waited until now.
+// Ages appends the time that each waiter of the key has waited at the instant now.
 func (k *Key) Ages(ages []results.Wait, now int64) []results.Wait {
 	k.mu.Lock()
 	defer k.mu.Unlock()

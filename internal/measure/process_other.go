@@ -7,7 +7,7 @@ import "time"
 // processCPU returns 0: it is unknown on this system.
 func processCPU() time.Duration { return 0 }
 
-// MaxOpenFiles returns 0: there is no limit on this system.
+// MaxOpenFiles returns 0, which means no limit.
 func MaxOpenFiles() (int64, error) { return 0, nil }
 
 // PeakRSS returns 0: it is unknown on this system.

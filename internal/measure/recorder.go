@@ -13,14 +13,14 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// Recorder collects the records of all clients of a run. Its memory does not grow with the
-// run: a few shards of histograms and some 200 bytes per client.
+// Recorder collects the records of all clients of a run. Its memory does not grow during the run: it has a few shards
+// of histograms and about 200 bytes per client.
 type Recorder struct {
 	window  *Window
 	shards  []*shard
 	clients []*Client
 
-	// underWay holds the ages of the waits that were under way when Recent was last called.
+	// underWay has the ages of the waits that were open at the last call of Recent.
 	underWay results.Histogram
 
 	openLoop bool
@@ -28,11 +28,11 @@ type Recorder struct {
 	oldest   int64 // age of the oldest of them, ns
 }
 
-// mostShards bounds the memory: a shard's histograms take about 4 MB.
+// mostShards limits the memory, since the histograms of a shard take about 4 MB.
 const mostShards = 16
 
-// OpenLoop makes the clients slots for the arrivals of an open loop. The number of arrivals of a slot does not depend
-// on the lock, so the figures per client are left out.
+// OpenLoop declares that the clients are slots for the arrivals of an open loop. The lock does not determine how many
+// arrivals a slot gets, so the Recorder omits the figures per client.
 func (r *Recorder) OpenLoop() {
 	r.openLoop = true
 	for _, s := range r.shards {
@@ -40,8 +40,8 @@ func (r *Recorder) OpenLoop() {
 	}
 }
 
-// Backlog records the open-loop arrivals that were due before the end of the window and that
-// no client had taken by then. Each counts as a wait that has not ended.
+// Backlog records the open-loop arrivals that were due before the end of the window and that no client had taken by
+// then. Each counts as an open wait.
 func (r *Recorder) Backlog(due iter.Seq[int64]) {
 	end := r.window.End()
 	for at := range due {
@@ -51,23 +51,23 @@ func (r *Recorder) Backlog(due iter.Seq[int64]) {
 	}
 }
 
-// shard is the set of histograms for a part of the clients.
+// shard has the histograms of a subset of the clients.
 type shard struct {
 	mu       sync.Mutex
 	waits    durations // ns
-	byClient durations // the same, weighed by client; see results.Waiting
-	// ns, waits from the call of Acquire, in an open loop; otherwise they are waits
+	byClient durations // the same waits, weighted by client; see results.Waiting
+	// ns; in an open loop the waits measured from the call of Acquire, otherwise equal to waits
 	service            durations
 	recent             durations             // ns, waits that ended since Recent was last called
-	handoffs           *histogram            // ns, likewise
+	handoffs           *histogram            // ns, since Recent was last called
 	kinds              [kindCount]*histogram // ns
-	overshoot          *histogram            // ns, holds beyond the drawn time
+	overshoot          *histogram            // ns, by which holds exceeded the drawn time
 	asked              float64               // ns, sum of the drawn holds
 	held               int64                 // ns, sum of the holds that have ended, clipped to the window
 	reacquireDistances *histogram            // grants until the same client's next grant
 }
 
-// NewRecorder makes the records for this many clients.
+// NewRecorder returns a Recorder for the given number of clients.
 func NewRecorder(window *Window, clients int) *Recorder {
 	r := &Recorder{window: window}
 	for range min(clients, 2*runtime.GOMAXPROCS(0), mostShards) {
@@ -89,18 +89,17 @@ func NewRecorder(window *Window, clients int) *Recorder {
 	return r
 }
 
-// Client returns client i's own record.
+// Client returns the record of client i.
 func (r *Recorder) Client(i int) *Client { return r.clients[i] }
 
-// Drop removes clients that never returned from the time accounting: their goroutines may
-// still write to their records.
+// Drop replaces the records of hung clients by empty ones, because their goroutines may still write to the old records.
 func (r *Recorder) Drop(hung []int) {
 	for _, i := range hung {
 		r.clients[i] = &Client{window: r.window, shard: r.shards[0]}
 	}
 }
 
-// Record writes what was recorded into a run, whose Compute then computes the figures.
+// Record writes all records into a run, whose Compute method then computes the figures.
 func (r *Recorder) Record(run *results.Run, keys []*Key) {
 	r.SoFar(run, keys)
 	run.WindowNS, run.TimeAccounting = r.window.Length(), r.timeAccounting()
@@ -127,8 +126,8 @@ func (r *Recorder) Record(run *results.Run, keys []*Key) {
 	run.Fairness = r.fairness(run.Fairness, keys)
 }
 
-// SoFar writes into a run what is known while clients run: durations of most kinds, acquisitions, and those of each
-// client.
+// SoFar writes the records that are available while clients run into a run: most kinds of durations, and acquisitions
+// in total and per client.
 func (r *Recorder) SoFar(run *results.Run, keys []*Key) {
 	run.Record = results.Record{Clients: int64(len(r.clients)), Keys: int64(len(keys))}
 	r.eachShard(func(s *shard) { run.Record.AskedNS += s.asked })
@@ -150,8 +149,8 @@ func (r *Recorder) SoFar(run *results.Run, keys []*Key) {
 	}
 }
 
-// Parts describes what the clients of each part of a mixed strategy got. Of two parts client i is of part i mod 2; nil
-// in an open loop.
+// Parts returns the figures of the clients of each part of a mixed strategy. With n parts, client i belongs to part i
+// mod n. It returns nil in an open loop.
 func (r *Recorder) Parts(names []string) (parts []results.Part) {
 	if r.openLoop {
 		return nil
@@ -168,7 +167,8 @@ func (r *Recorder) Parts(names []string) (parts []results.Part) {
 		if part.Acquisitions > 0 {
 			part.Overtaken = new(overtaken / float64(part.Acquisitions) * 100)
 		}
-		// Client i is in shard i mod the number of shards, which is even or that of the clients.
+		// Client i is in shard i mod the number of shards. That number is even or the number of clients, so no shard mixes
+		// two parts.
 		of := &Recorder{shards: everyOf(r.shards, i, len(names))}
 		part.Waits = of.describe(func(s *shard) durations { return s.waits })
 		parts = append(parts, part)
@@ -181,7 +181,7 @@ func (r *Recorder) Parts(names []string) (parts []results.Part) {
 	return parts
 }
 
-// everyOf returns every nth of all, from first on.
+// everyOf returns every nth element of all, beginning with the element at index first.
 func everyOf[T any](all []T, first, n int) (some []T) {
 	for i := first; i < len(all); i += n {
 		some = append(some, all[i])
@@ -189,8 +189,8 @@ func everyOf[T any](all []T, first, n int) (some []T) {
 	return some
 }
 
-// perClient adds, for each client, the time before its first seen wait and after its last
-// one. That time has no wait of its own: it counts for the first seen wait.
+// perClient returns the waits weighted by client. For each client it adds the time in the window before its first
+// observed wait and after its last one. That time belongs to no observed wait, so it counts towards the first.
 func (r *Recorder) perClient() results.Distribution {
 	rest, starved := newDurations(), newHistogram()
 	opened, end := r.window.Open, r.window.End()
@@ -218,7 +218,7 @@ func (r *Recorder) perClient() results.Distribution {
 	return results.DescribeBetween(r.observed(func(s *shard) durations { return s.byClient }), unseen, r.longest())
 }
 
-// longest is the longest wait of any client.
+// longest returns the longest wait of any client.
 func (r *Recorder) longest() *results.Bound {
 	var longest results.Bound
 	for _, c := range r.clients {
@@ -239,7 +239,7 @@ func (r *Recorder) kind(kind DurationKind) results.Distribution {
 	return r.describe(func(s *shard) durations { return durations{ended: s.kinds[kind]} })
 }
 
-// describe summarises durations of all shards.
+// describe summarises one kind of durations over all shards.
 func (r *Recorder) describe(of func(*shard) durations) results.Distribution {
 	var longest *results.Bound
 	var overflow int64
@@ -262,7 +262,7 @@ func (r *Recorder) describe(of func(*shard) durations) results.Distribution {
 	return described
 }
 
-// observed adds up durations over the shards.
+// observed returns the sum of one kind of durations over the shards.
 func (r *Recorder) observed(of func(*shard) durations) results.Observations {
 	return results.Observations{
 		Ended:   r.sum(func(s *shard) *histogram { return of(s).ended }),
@@ -272,8 +272,8 @@ func (r *Recorder) observed(of func(*shard) durations) results.Observations {
 	}
 }
 
-// sum adds up histograms over the shards, one of each; nil counts nothing. Clients may wait for a locked shard, so
-// it is locked only while its histogram is copied.
+// sum returns the sum of one histogram per shard; nil adds nothing. Clients may wait for a locked shard, so sum locks
+// each shard only while it copies the histogram.
 func (r *Recorder) sum(of func(*shard) *histogram) (sum results.Histogram) {
 	var copies []*hdrhistogram.Snapshot
 	r.eachShard(func(s *shard) {
@@ -287,7 +287,7 @@ func (r *Recorder) sum(of func(*shard) *histogram) (sum results.Histogram) {
 	return sum
 }
 
-// eachShard visits the shards one by one, locked.
+// eachShard calls visit with each shard while it holds the lock of that shard.
 func (r *Recorder) eachShard(visit func(*shard)) {
 	for _, s := range r.shards {
 		s.mu.Lock()
@@ -296,11 +296,11 @@ func (r *Recorder) eachShard(visit func(*shard)) {
 	}
 }
 
-// tolerance is how much the sum of a client's phases may differ from the window, in percent.
+// tolerance is how much the sum of a client's phases may differ from the window's length, in percent.
 const tolerance = 0.1
 
-// timeAccounting compares the sum of every client's phases with the window. If they differ,
-// a client has lost a sample or counted one twice, and no other figure can be trusted.
+// timeAccounting compares the sum of every client's phases with the window's length. If they differ, the harness has
+// lost a sample or counted one twice, so no other figure can be trusted.
 func (r *Recorder) timeAccounting() results.TimeAccounting {
 	length := r.window.Length()
 	b := results.TimeAccounting{Window: seconds(length) * float64(len(r.clients))}
@@ -323,16 +323,16 @@ func (r *Recorder) timeAccounting() results.TimeAccounting {
 
 func seconds(ns int64) float64 { return float64(ns) / 1e9 }
 
-// Recent summarises the waits since the previous call, those that have ended and those
-// still under way, and the handoffs. Percentiles are within 1 %.
+// Recent summarises the ended and open waits, and the handoffs, since the previous call. Its percentiles have an error
+// of at most 1 %.
 type Recent struct {
 	P50, P99               *results.Bound // nil without any wait
-	Max                    *results.Bound // of the waits that have ended; nil without any
+	Max                    *results.Bound // of the waits that ended; nil without any
 	HandoffP50, HandoffP99 *results.Bound // nil without any handoff
 }
 
-// Recent summarises the waits in the window since the last call. ages are the waits under way now. Only one
-// goroutine may call it.
+// Recent returns the summary of the waits in the window since the last call. ages has the current open waits. Only one
+// goroutine may call Recent.
 func (r *Recorder) Recent(ages []results.Wait) Recent {
 	var o results.Observations
 	var handoffs results.Histogram
@@ -367,8 +367,8 @@ func (r *Recorder) Recent(ages []results.Wait) Recent {
 	}
 }
 
-// DurationKind is a kind of duration whose distribution a run reports. Waits are separate, because
-// the end of a wait is not always seen.
+// DurationKind is a kind of duration whose distribution a run reports. Waits are recorded separately, because the end
+// of a wait is not always observed.
 type DurationKind int
 
 // The kinds; results.Run defines each.
@@ -380,7 +380,7 @@ const (
 	kindCount
 )
 
-// Took records a duration of a kind. It counts in the window in which it ends.
+// Took records a duration of the given kind if it ends in the window.
 func (c *Client) Took(kind DurationKind, from, to int64) {
 	if !c.window.Contains(to) {
 		return
@@ -390,8 +390,8 @@ func (c *Client) Took(kind DurationKind, from, to int64) {
 	c.shard.kinds[kind].record(to - from)
 }
 
-// histogram is an HDR histogram of nanoseconds. A duration beyond its range counts as the
-// largest value, and overflow counts such durations.
+// histogram is an HDR histogram of nanoseconds. It counts a duration beyond its range as the largest value, and counts
+// such durations in overflow.
 type histogram struct {
 	*hdrhistogram.Histogram
 	overflow int64
@@ -414,7 +414,7 @@ func (h *histogram) weigh(ns, n int64) {
 		ns = top
 	}
 	if err := h.RecordValues(max(ns, 0), n); err != nil {
-		panic(fmt.Sprintf("measure: %d ns does not fit the histogram: %v", ns, err)) // the bounds above rule it out
+		panic(fmt.Sprintf("measure: %d ns does not fit the histogram: %v", ns, err)) // impossible because of the bounds above
 	}
 }
 
@@ -423,14 +423,14 @@ func (h *histogram) reset() {
 	h.overflow, h.largest, h.sum = 0, 0, 0
 }
 
-// newRecent returns a histogram for one slice of the timeline. It has two digits, because the
-// histograms of all shards are added up and reset every second while clients wait.
+// newRecent returns a histogram for one slice of the timeline. It has only two significant digits, because the
+// histograms of all shards are added up and reset every second while clients wait for the lock of the shard.
 func newRecent() *histogram {
 	return &histogram{Histogram: hdrhistogram.New(1, int64(time.Hour), 2)}
 }
 
-// durations holds the durations that were seen to end, those that were given up, those of which the end was not seen,
-// and the ages at which the observation of a duration began.
+// durations has four histograms: durations whose end was observed (ended), waits that were given up (gaveUp), durations
+// whose end was not observed (open), and the ages at which the observation of a duration began (entered).
 type durations struct{ ended, gaveUp, open, entered *histogram }
 
 func newDurations() durations {
@@ -456,7 +456,7 @@ func (d durations) of(how Outcome) *histogram {
 	}
 }
 
-// Describe summarises a few durations in nanoseconds.
+// Describe returns the distribution of some durations in nanoseconds.
 func Describe(all []int64) results.Distribution {
 	s := &shard{}
 	s.kinds[Hold] = newHistogram()

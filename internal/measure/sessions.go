@@ -6,17 +6,17 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// unsettled is an overlap of two leases, or a token that went back, where leases last as long as their
-// holders' sessions. Only a holder's release shows whether its session had ended. If one of the two had,
-// that client held for longer than its lease, and the lock broke no promise.
+// unsettled is an overlap of two leases, or a token smaller than an earlier one, of a lock whose leases last as long as
+// their holders' sessions. Only the release of a lease shows whether the holder's session had ended before. If one of
+// the two sessions had ended, that client held the lock for longer than its lease, and the lock kept its claim.
 type unsettled struct {
-	first, second *Waiter // whose releases have no outcome yet; nil once a release has found its lease
-	token         bool    // it is about a token, not an overlap
+	first, second *Waiter // the holders whose releases are pending; nil after a release has found its lease
+	token         bool    // the case is a token, not an overlap
 	from          int64
 	end           int64 // of the overlap; forever while it continues
 }
 
-// releaseVerdict is what the release of a lease showed about its end.
+// releaseVerdict records whether the release of a lease found that it was still held.
 type releaseVerdict int
 
 const (
@@ -25,13 +25,13 @@ const (
 	ended
 )
 
-// BySession makes a lease last as long as its holder's session, which may be shorter or longer than the TTL: see
-// Settle. Call it before any Enter.
+// BySession declares that a lease lasts as long as its holder's session, which may be shorter or longer than the TTL;
+// see Settle. Call it before any Enter.
 func (k *Key) BySession() { k.session = k.capacity == 1 }
 
-// admitSession adds a holder whose lease is a session's. The others that hold, or a client that got and
-// released the lock between this lease's grant and now, overlap it unless the leases themselves say that they
-// do not.
+// admitSession adds a holder whose lease lasts as long as a session. The other holders overlap it, as does a client
+// that acquired and released the lock between the grant of this lease and the call of Enter. They do not if the
+// reported validity of the leases rules the overlap out.
 func (k *Key) admitSession(h holder) {
 	clock := k.window.Clock
 	meet := func(other holder) bool { return max(h.granted, other.granted) < min(h.end(clock), other.end(clock)) }
@@ -68,8 +68,8 @@ func (k *Key) left(w *Waiter, now int64) {
 	}
 }
 
-// Settle notes the outcome of the release of a client's last lease: whether the client held
-// the lock until then, as far as can be known.
+// Settle records the outcome of the release of a client's last lease. It determines, as far as possible, whether the
+// client held the lock until then.
 func (k *Key) Settle(w *Waiter, lease strategies.Lease, release error) {
 	if !k.session {
 		return
@@ -109,7 +109,7 @@ func (k *Key) settle(w *Waiter, was bool) {
 	k.unsettled = open
 }
 
-// conclude counts an unsettled case whose outcome is known.
+// conclude counts an unsettled case once its outcome is known: as a breach or as an expired lease.
 func (k *Key) conclude(u unsettled, breach bool) {
 	if u.end == forever {
 		u.end = k.window.Clock.Now()
@@ -128,8 +128,8 @@ func (k *Key) conclude(u unsettled, breach bool) {
 	}
 }
 
-// stillHeld reports whether a lease was held until its release. If the release failed, the lease
-// itself may know.
+// stillHeld reports whether a lease was held until its release. If the release failed, a Watched lease may report that
+// it was lost; otherwise it counts as held.
 func stillHeld(lease strategies.Lease, release error) bool {
 	switch {
 	case release == nil:

@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Affinity returns the CPUs that a process may run on, in order; pid 0 is this process. It
-// returns nil if the process does not exist or the system does not say.
+// Affinity returns the CPUs on which a process may run, in order; pid 0 is this process. It returns nil if the process
+// does not exist or the system does not report its CPUs.
 func Affinity(pid int) []int {
 	var set unix.CPUSet
 	if err := unix.SchedGetaffinity(pid, &set); err != nil {
@@ -22,8 +22,7 @@ func Affinity(pid int) []int {
 	return cpus
 }
 
-// realTime is the time since the machine started, suspensions included: Go's monotonic clock
-// leaves them out.
+// realTime returns the time since the machine started, including suspensions, which Go's monotonic clock omits.
 func realTime() time.Duration {
 	var ts unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts); err != nil {

@@ -7,5 +7,5 @@ import "time"
 // Affinity returns nil: only Linux is supported.
 func Affinity(int) []int { return nil }
 
-// realTime is the time of day: monotonic clocks may leave suspensions out.
+// realTime returns the wall-clock time, because monotonic clocks may omit suspensions.
 func realTime() time.Duration { return time.Duration(time.Now().UnixNano()) }

@@ -6,8 +6,7 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// Held returns how long clients have held the keys in the window until now, added up, the leases that they hold now
-// included.
+// Held returns the sum of all holds in the window up to the instant now, including leases that clients still hold.
 func (r *Recorder) Held(keys []*Key, now int64) time.Duration {
 	var held int64
 	r.eachShard(func(s *shard) { held += s.held })
@@ -21,13 +20,14 @@ func (r *Recorder) Held(keys []*Key, now int64) time.Duration {
 	return time.Duration(held)
 }
 
-// UnderWay describes waits that have not ended. ages are theirs, now; elapsed is how long the window has been open.
+// UnderWay returns the distribution of the open waits. ages has their current ages; elapsed is how long the window has
+// been open.
 func UnderWay(ages []results.Wait, elapsed int64) results.Distribution {
 	seen, before := newHistogram(), newHistogram()
 	d := results.Distribution{Censored: int64(len(ages))}
 	for _, age := range ages {
 		seen.record(age.NS)
-		if age.NS > elapsed { // it has been seen only from then on
+		if age.NS > elapsed { // it has been observed only since the window opened
 			before.record(age.NS - elapsed)
 		}
 		d.Max = results.Longest(d.Max, &results.Bound{NS: age.NS, AtLeast: true})

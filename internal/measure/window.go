@@ -1,5 +1,5 @@
-// Package measure records what happened in a run: when, how long, in which
-// order and whether exclusion held. It talks to no server.
+// Package measure records the events of a run: their instants, durations and order, and whether the lock excluded
+// clients. It does not access any server.
 //
 // All instants are nanoseconds of a run's Clock.
 package measure
@@ -12,16 +12,16 @@ import (
 	"time"
 )
 
-// Clock is a run's monotonic time in nanoseconds since its epoch.
+// Clock measures a run's monotonic time in nanoseconds since its epoch.
 type Clock struct{ epoch time.Time }
 
-// NewClock starts a clock at 0.
+// NewClock returns a clock that starts at 0.
 func NewClock() Clock { return Clock{time.Now()} }
 
 // Now returns the time since the epoch.
 func (c Clock) Now() int64 { return int64(time.Since(c.epoch)) }
 
-// At converts an instant that carries a monotonic reading to the Clock's time.
+// At converts a time.Time that has a monotonic reading to an instant of the Clock.
 func (c Clock) At(t time.Time) int64 { return int64(t.Sub(c.epoch)) }
 
 // Time converts an instant of the Clock to a time.Time.
@@ -34,25 +34,25 @@ type Window struct {
 	Clock Clock
 	Open  int64
 
-	quota  int64 // number of acquisitions that closes it; 0 means none
+	quota  int64 // number of acquisitions after which the window closes; 0 means no quota
 	end    atomic.Int64
 	shut   sync.Mutex
 	closed chan struct{}
 
-	_     [64]byte // keeps taken, which is written often, in another cache line than the fields that are read often
+	_     [64]byte // keeps the frequently written taken out of the cache line of frequently read fields
 	taken atomic.Int64
 }
 
-// closing marks an end that is being fixed at this moment.
+// closing is the value of the end while Close is determining it.
 const closing = -1
 
-// NewWindow returns a window that is not planned yet. Quota 0 means none.
+// NewWindow returns a window that is not planned yet. A quota of 0 means no quota.
 func NewWindow(clock Clock, quota int64) *Window {
 	return &Window{Clock: clock, quota: quota, closed: make(chan struct{})}
 }
 
-// Plan sets the window from open to end. With end 0 it stays open until the quota is used up
-// or Close is called. Call Plan before the first client starts.
+// Plan sets the instants open and end of the window. If end is 0, the window stays open until the quota is used up or
+// Close is called. Call Plan before the first client starts.
 func (w *Window) Plan(open, end int64) {
 	if end == 0 {
 		end = math.MaxInt64
@@ -61,7 +61,8 @@ func (w *Window) Plan(open, end int64) {
 	w.end.Store(end)
 }
 
-// End returns the instant at which the window closes, as far as is known now.
+// End returns the instant at which the window closes, as currently planned. It may become earlier until the window has
+// closed.
 func (w *Window) End() int64 {
 	for {
 		if end := w.end.Load(); end != closing {
@@ -71,14 +72,14 @@ func (w *Window) End() int64 {
 	}
 }
 
-// Closed returns a channel that is closed if the window closes before its planned end.
+// Closed returns a channel that is closed when the window closes before its planned end.
 func (w *Window) Closed() <-chan struct{} { return w.closed }
 
-// Close ends the window just after this instant, unless it has ended already.
+// Close ends the window just after the current instant unless it has already ended.
 //
-// The end is published in two steps, so that no client accounts for time after an end that
-// it could not see. What clients account for before the first step lies before the end;
-// after the first step they wait for the second.
+// The end is published in two steps, so that no client accounts for time after an end that it has not read. First the
+// end becomes closing, and clients that read it wait. All time accounted for before that lies before the end, which is
+// then published.
 func (w *Window) Close() {
 	w.shut.Lock()
 	defer w.shut.Unlock()
@@ -92,8 +93,8 @@ func (w *Window) Close() {
 	close(w.closed)
 }
 
-// Count counts an acquisition towards the quota; the last one closes the window. It returns
-// false for an acquisition beyond the quota.
+// Count counts an acquisition towards the quota. The acquisition that uses up the quota closes the window. Count
+// returns false for an acquisition beyond the quota.
 func (w *Window) Count(at int64) bool {
 	if w.quota == 0 || at < w.Open {
 		return true
@@ -108,7 +109,7 @@ func (w *Window) Count(at int64) bool {
 // Contains reports whether an instant lies in the window.
 func (w *Window) Contains(at int64) bool { return at >= w.Open && at < w.End() }
 
-// clip returns the length of the part of [from, to) inside the window.
+// clip returns the length of the part of [from, to) inside the window, whose end is the given one.
 func (w *Window) clip(from, to, end int64) int64 {
 	return max(0, min(to, end)-max(from, w.Open))
 }
