@@ -228,7 +228,7 @@ func (k *Key) earliest(w *Waiter, now int64) int64 {
 type span struct{ from, until int64 }
 
 // with extends the span by a lease that was certainly valid between two instants; a lease with until before from
-// changes nothing. If the lease is not adjacent to the span, the result covers only the lease.
+// changes nothing. A span that ended one TTL or more before the lease is dropped.
 func (s span) with(from, until int64, ttl time.Duration) span {
 	switch begins := from - int64(ttl); {
 	case until <= from:

@@ -34,7 +34,7 @@ type Client struct {
 	starts    int64 // open-loop starts in the window
 	late      int64 // open-loop starts in the window that the generator delayed
 	behind    int64 // open-loop starts in the window for which no client was free
-	overtaken int64 // leases in the window
+	overtaken int64 // leases in the window granted while an earlier arrival was waiting
 	bypassed  int64 // maximum number of later arrivals that acquired the lock during one wait
 
 	waits  int64 // waits that were at least partly in the window

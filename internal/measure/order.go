@@ -11,7 +11,7 @@ type Waiter struct {
 	ticket    int   // slot among the arrivals
 	grants    int64 // number of grants of the key when it arrived
 	ahead     int64 // number of waiters when it arrived
-	withdrawn int64 // arrivals.quit up to its slot when it arrived
+	withdrawn int64 // waiters that had given up when it arrived, since the last renumber
 	place     int   // index among the holders
 	passed    int64 // number of bypasses when arrivals.settle was called
 }
@@ -20,8 +20,7 @@ type Waiter struct {
 func NewWaiter(client int) *Waiter { return &Waiter{client: client} }
 
 // arrivals keeps the waiters in order of arrival. For any waiter it counts how many are ahead of it and how many of
-// those gave up. Slots are used in order and renumbered when none is left, so that every step takes O(log n) on
-// average.
+// those gave up. Slots are used in order and renumbered when none is left, so that every step takes amortised O(log n).
 type arrivals struct {
 	places    []*Waiter // by slot; nil if the waiter has left
 	still     fenwick   // 1 for each slot whose waiter still waits
