@@ -23,7 +23,7 @@ import (
 func TestArrivalsKeepTheirRate(t *testing.T) {
 	for _, kind := range []workloads.Arrivals{workloads.ArrivalsConstant, workloads.ArrivalsPoisson} {
 		w := workloads.Default()
-		w.Rate, w.Arrivals = 3000, kind // a gap that is no whole number of nanoseconds
+		w.Rate, w.Arrivals = 3000, kind // the gap is not a whole number of nanoseconds
 		a, again := newArrivals(w, 1000, 1000, 7), newArrivals(w, 1000, 1000, 7)
 		const n = 300_000
 		var last, previous int64
@@ -42,7 +42,7 @@ func TestArrivalsKeepTheirRate(t *testing.T) {
 		if off := math.Abs(mean*3000/1e9 - 1); off > 0.01 {
 			t.Errorf("%s: mean gap %.0f ns", kind, mean)
 		}
-		// The coefficient of variation: 0 of a constant, 1 of exponential gaps.
+		// The coefficient of variation is 0 for constant gaps and 1 for exponential gaps.
 		variation := math.Sqrt(max(0, squares/(n-2)-mean*mean)) / mean
 		if want := map[workloads.Arrivals]float64{workloads.ArrivalsPoisson: 1}[kind]; math.Abs(variation-want) > 0.02 {
 			t.Errorf("%s: variation %.3f, want %g", kind, variation, want)
@@ -53,7 +53,7 @@ func TestArrivalsKeepTheirRate(t *testing.T) {
 	}
 }
 
-// trace returns the arrivals of a file with these lines.
+// trace returns the arrivals of a trace file with the given lines.
 func trace(t *testing.T, lines string) workloads.Arrivals {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "trace.csv")
@@ -67,10 +67,11 @@ func trace(t *testing.T, lines string) workloads.Arrivals {
 	return a
 }
 
-// A trace begins when the window opens, and comes again; the warm-up has its end. The rate scales its gaps alone.
+// A trace begins when the window opens and then repeats; the warm-up replays its end. The rate scales only the gaps,
+// not the holds.
 func TestATraceIsPlayedOverAndOver(t *testing.T) {
 	w := workloads.Default()
-	w.Arrivals = trace(t, "0.001,a,5ms\n0.002,b,\n0.005,a,0s\n") // it lasts 7 ms, so 428.6/s
+	w.Arrivals = trace(t, "0.001,a,5ms\n0.002,b,\n0.005,a,0s\n") // three arrivals in 7 ms, so 428.6/s
 	for _, test := range []struct {
 		faster workloads.Rate
 		open   time.Duration
@@ -106,7 +107,7 @@ func TestTheBacklogIsWhatWasDue(t *testing.T) {
 	}
 }
 
-// A load that ends leaves nothing behind it.
+// If the stages end with rate 0, no arrival follows the last one.
 func TestTheLastStartIsTheLast(t *testing.T) {
 	w := workloads.Default()
 	w.Rate, w.Arrivals, w.Stages = 512, workloads.ArrivalsConstant, stages(t, "4ms:512/s 1ms:0/s")
@@ -143,15 +144,15 @@ func TestAnOpenLoopOffersItsRate(t *testing.T) {
 	}
 }
 
-// A lock that takes 10 ms a turn cannot serve 500 a second: that is the lock's
-// fault, and a result.
+// A lock whose holds take 10 ms cannot serve 500 arrivals per second. That is a property of the lock, so the run stays
+// valid.
 func TestAnOverloadedLockIsAResult(t *testing.T) {
 	v := lock(t, strategies.Info{Capacity: 1}, 1, wait)
 	run := do(t, v, workload(func(w *workloads.Spec) {
 		w.Clients, w.Rate, w.Hold = 10, 500, workloads.Fixed(10*time.Millisecond)
 		w.Duration = workloads.Duration(time.Second)
 	}))
-	// A busy machine may keep its goroutines from running; then it must say so.
+	// The run may be invalid only if a busy machine kept the generator's goroutines from running.
 	if hurried := run.Generator.SchedulingP99 > int64(hardlyRuns); run.Valid() == hurried {
 		t.Errorf("invalid %v, goroutines waited %v to run", run.Invalid, time.Duration(run.Generator.SchedulingP99))
 	}
@@ -161,37 +162,36 @@ func TestAnOverloadedLockIsAResult(t *testing.T) {
 	if run.Waiting.Backlog == 0 || run.Generator.BehindStarts == 0 {
 		t.Errorf("backlog %d, behind %d", run.Waiting.Backlog, run.Generator.BehindStarts)
 	}
-	// Those that found no client wait all the same: most of half a second.
+	// Arrivals that found no free client count as waits too, most of them of about half a second.
 	if p := run.Waiting.PerAcquisition.P50; p == nil || time.Duration(p.NS) < 300*time.Millisecond {
 		t.Errorf("p50 %+v", p)
 	}
 }
 
-// A client that was free and woke up late has not been waiting for the lock: how
-// late it was is the generator's figure.
+// If a free client wakes up late, its delay counts as the generator's lateness, not as a wait for the lock.
 func TestTheGeneratorsLatenessIsNoWait(t *testing.T) {
 	v := lock(t, strategies.Info{}, 1000, wait)
 	run := really(t, v, workload(func(w *workloads.Spec) {
 		w.Clients, w.Rate, w.Hold = 50, 200, workloads.Dist{}
-		// a machine that stands still for half a second moves no median
+		// long enough that a stall of the machine for half a second does not change the median
 		w.Duration = workloads.Duration(2 * time.Second)
 	}))
 	wait, service, late := run.Waiting.PerAcquisition.P50, run.Waiting.Service.P50, run.Waiting.Lateness
 	if late.P50 == nil || late.Count < run.Speed.Acquisitions/2 {
 		t.Fatalf("%d starts made late, by %v in the median, of %d", late.Count, late.P50, run.Speed.Acquisitions)
 	}
-	// A busy machine makes both waits some microseconds longer or shorter, and the lateness many times as long.
+	// On a busy machine both waits vary by some microseconds, and the lateness is many times as long.
 	if wait == nil || service == nil || wait.NS > 2*service.NS && 2*wait.NS > late.P50.NS {
 		t.Errorf("no client had to wait, and the median wait is %v, from the start of Acquire %v; starts were made %v late",
 			wait, service, late.P50)
 	}
 }
 
-// A generator that cannot offer the load must not be believed.
+// A run is invalid if its generator could not offer the load.
 func TestASaturatedGeneratorIsInvalid(t *testing.T) {
 	v := lock(t, strategies.Info{}, 200, func(ctx context.Context, slots chan struct{}) (strategies.Lease, error) {
-		// As a client that sends a command: it lets the others run, and waits until it may run again. Of one that
-		// never does, the scheduler has no latency.
+		// Yield like a client that sends a command. Without yielding, no goroutine would wait to run and the scheduler would
+		// report no latency.
 		runtime.Gosched()
 		for start := time.Now(); time.Since(start) < time.Millisecond; { // the client's own CPU
 		}
@@ -205,7 +205,7 @@ func TestASaturatedGeneratorIsInvalid(t *testing.T) {
 	}
 }
 
-// stages reads them from their text form.
+// stages parses stages from their text form.
 func stages(t *testing.T, text string) workloads.Stages {
 	t.Helper()
 	var all workloads.Stages
@@ -219,7 +219,7 @@ func stages(t *testing.T, text string) workloads.Stages {
 	return all
 }
 
-// The expected arrivals between two instants are the area under the rate.
+// The expected number of arrivals between two instants is the area under the rate curve.
 func TestStagesHaveTheirRate(t *testing.T) {
 	const open = 5e9
 	s := pacer{100, stages(t, "1s:100/s 2s:300/s 1s:0/s 1s:0/s 1s:200/s"), open}
@@ -230,7 +230,7 @@ func TestStagesHaveTheirRate(t *testing.T) {
 		{0, 100 + 400, 3},
 		{0, 100 + 400 + 150, 4},     // no arrival in the fifth second
 		{4, 1, 5.1},                 // 200·t²/2 = 1
-		{0, 650 + 100 + 200*3, 9.0}, // the last rate stays
+		{0, 650 + 100 + 200*3, 9.0}, // the last rate continues
 	} {
 		got := (s.pace(open+test.at*1e9, test.arrivals) - open) / 1e9
 		if math.Abs(got-test.want) > 1e-6 {
@@ -284,7 +284,7 @@ func TestStagesKeepClientsOut(t *testing.T) {
 	}
 }
 
-// spec makes a workload of options, such as rate=1000/s.
+// spec returns a workload with the given options, such as rate=1000/s.
 func spec(t *testing.T, options string) workloads.Spec {
 	t.Helper()
 	var draft workloads.Draft
@@ -301,8 +301,8 @@ func spec(t *testing.T, options string) workloads.Spec {
 	return points[0].Workload
 }
 
-// The same seed is the same sequence of keys, holds and arrivals, in this version and the next: a report's seed must
-// give the same load. The window opens one second after the clients begin.
+// A seed determines the sequence of keys, holds and arrivals in this version and in later ones, so that the seed of a
+// report reproduces its load. The window opens one second after the clients begin.
 func TestASeedIsASequence(t *testing.T) {
 	const draws = "clients=2 keys=16 key-dist=zipf:0.99 hold=lognormal:2ms,0.8 think=exp:1ms seed=42 "
 	w := spec(t, draws+"rate=1000/s")

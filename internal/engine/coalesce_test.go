@@ -9,11 +9,11 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// Work that fails counts as much as a lock that fails: those who share it have not been served.
+// If the shared work fails, the clients that share it do not count as served, as with a failed acquisition.
 func TestCoalescedClientsShareFailedWork(t *testing.T) {
 	server := redistest.Start(t)
 	for _, test := range []struct {
-		refuse string // a command, to the work alone: the lock is not in Redis
+		refuse string // a command that the server refuses; it affects only the work, because the lock is not in Redis
 		fails  bool
 	}{{"-get", true}, {"+get", false}} {
 		j := job(t, server, "local", func(w *workloads.Spec) {

@@ -16,7 +16,7 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// scripted is a driver whose clients did what is written down.
+// scripted is a driver that reports prepared cycles.
 type scripted struct {
 	cycles func(engine.Assignment) []engine.Cycle
 	fails  error
@@ -39,13 +39,13 @@ func (s scripted) Drive(ctx context.Context, a engine.Assignment, report func([]
 	return ctx.Err()
 }
 
-// driven runs two clients of a driver.
+// driven runs a job with two clients of a scripted driver.
 func driven(t *testing.T, s scripted, window time.Duration) (*results.Run, error) {
 	t.Helper()
 	return drivenWithin(t, s, window, nil)
 }
 
-// drivenWithin is driven with a timeout of the waits.
+// drivenWithin is driven with a timeout for the waits.
 func drivenWithin(t *testing.T, s scripted, window time.Duration, limit *workloads.Duration) (*results.Run, error) {
 	t.Helper()
 	job := s.job(window)
@@ -53,7 +53,7 @@ func drivenWithin(t *testing.T, s scripted, window time.Duration, limit *workloa
 	return job.Run(t.Context())
 }
 
-// job has two clients of the driver.
+// job returns a job with two clients of the driver.
 func (s scripted) job(window time.Duration) engine.Job {
 	v := strategies.Unlisted(strategies.Info{
 		Name: "scripted", Capacity: 1, Driver: true, Claims: strategies.Claims{Exclusion: true, Fencing: true},
@@ -64,8 +64,7 @@ func (s scripted) job(window time.Duration) engine.Job {
 	return engine.Job{Strategy: v, Workload: w, Session: "abcdef12"}
 }
 
-// A run that is watched shows a driver's cycles while it lasts, in their order, up to the instant until which each
-// client has reported.
+// Watch shows a driver's cycles during the run, in order, up to the instant until which every client has reported.
 func TestDriversAreWatchedWhileTheyRun(t *testing.T) {
 	t.Parallel()
 	for name, reportsItsWait := range map[string]bool{"each client has reported": true, "a client has not": false} {
@@ -98,7 +97,7 @@ func TestDriversAreWatchedWhileTheyRun(t *testing.T) {
 	}
 }
 
-// lease is a cycle with a lease, by milliseconds after the start.
+// lease returns a cycle with a lease. Its instants are in milliseconds after the start.
 func lease(a engine.Assignment, client int, asked, granted, released float64) engine.Cycle {
 	at := func(ms float64) int64 { return a.Start + int64(math.Round(ms*1e6)) }
 	return engine.Cycle{
@@ -106,13 +105,13 @@ func lease(a engine.Assignment, client int, asked, granted, released float64) en
 	}
 }
 
-// valid is a lease that says how long it is valid, in milliseconds after the start.
+// valid returns a cycle whose lease reports the end of its validity, in milliseconds after the start.
 func valid(a engine.Assignment, c engine.Cycle, until float64) engine.Cycle {
 	c.Until = new(a.Start + int64(math.Round(until*1e6)))
 	return c
 }
 
-// Cycles are put in the order in which they were, whatever the order in which they are reported.
+// Cycles are recorded in the order in which they happened, whatever the order of the reports.
 func TestWhatDriversReportIsRecordedInItsOrder(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -233,11 +232,11 @@ func TestWhatDriversReportIsRecordedInItsOrder(t *testing.T) {
 	}
 }
 
-// A lock that ignores its timeout is named, whether its waits end with a lease or not.
+// A lock that ignores its timeout gets a label, whether or not its waits end with a lease.
 func TestWaitsBeyondTheirTimeoutAreSaid(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		late float64 // ms after the start, when a wait ends that began with it
+		late float64 // end, in ms, of a wait that began at the start
 		want string
 	}{
 		"a little late": {140, ""},

@@ -20,12 +20,12 @@ import (
 
 func TestMain(m *testing.M) {
 	poll.ManyAtATime()
-	// After a server has died go-redis looks once a second whether it is back, and
-	// notices only then that its pool has been closed.
+	// After a server's death go-redis tries to reconnect once a second, and notices only then that its pool has been
+	// closed.
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"))
 }
 
-// mutex is an in-process lock whose behaviour a test can bend.
+// mutex is an in-process lock whose Acquire a test can replace.
 type mutex struct {
 	slots   chan struct{}
 	acquire func(ctx context.Context, slots chan struct{}) (strategies.Lease, error)
@@ -51,8 +51,8 @@ func wait(ctx context.Context, slots chan struct{}) (strategies.Lease, error) {
 
 var registered atomic.Int64
 
-// lock registers a strategy over one process-wide mutex with so many slots, made by
-// the run: it belongs to its bubble.
+// lock returns a strategy whose instances share one mutex with the given number of slots. The run creates the mutex, so
+// that it belongs to the run's synctest bubble.
 func lock(t *testing.T, info strategies.Info, slots int, acquire func(context.Context, chan struct{}) (strategies.Lease,
 	error),
 ) strategies.Variant {
@@ -86,7 +86,7 @@ func workload(change func(*workloads.Spec)) workloads.Spec {
 	return w
 }
 
-// do runs the engine in virtual time, which no stall of the machine can disturb.
+// do runs the engine in virtual time, which a stall of the machine does not affect.
 func do(t *testing.T, v strategies.Variant, w workloads.Spec, change ...func(*Job)) (run results.Run) {
 	t.Helper()
 	change = append(change, func(j *Job) { j.VirtualTime = true })
@@ -94,7 +94,7 @@ func do(t *testing.T, v strategies.Variant, w workloads.Spec, change ...func(*Jo
 	return run
 }
 
-// really runs it in real time.
+// really runs the engine in real time.
 func really(t *testing.T, v strategies.Variant, w workloads.Spec, change ...func(*Job)) results.Run {
 	t.Helper()
 	j := Job{Strategy: v, Workload: w, Session: "test", Number: 1, Round: 1, Order: 1}
@@ -135,7 +135,7 @@ func TestAnHonestLockIsMeasured(t *testing.T) {
 	}
 }
 
-// A harness that loses a wait must not be believed.
+// If the harness loses a wait, the run is invalid.
 func TestALostWaitMakesTheRunInvalid(t *testing.T) {
 	v := lock(t, strategies.Info{Capacity: 1}, 1, wait)
 	r := newRun(Job{Strategy: v, Workload: workload(nil), Session: "test", Round: 1, VirtualTime: true})
@@ -145,7 +145,7 @@ func TestALostWaitMakesTheRunInvalid(t *testing.T) {
 		done, going := c.cycle(since)
 		if r.window.Contains(done) && r.window.Contains(done+int64(5*time.Millisecond)) &&
 			lost.CompareAndSwap(false, true) {
-			time.Sleep(3 * time.Millisecond) // as long as the wait that is not accounted for
+			time.Sleep(3 * time.Millisecond) // the client loses the record of this wait
 			done = r.clock.Now()
 		}
 		return done, going
@@ -165,7 +165,7 @@ func TestALostWaitMakesTheRunInvalid(t *testing.T) {
 }
 
 func TestTwoHoldersAtOnceBreakTheClaim(t *testing.T) {
-	for _, session := range []bool{false, true} { // whose releases find their leases
+	for _, session := range []bool{false, true} { // leases that last as long as a session, and others
 		v := lock(t, strategies.Info{Capacity: 1, Session: session, Claims: strategies.Claims{Exclusion: true}}, 2,
 			wait)
 		run := do(t, v, workload(nil))
@@ -283,8 +283,8 @@ func TestAStarvedClientIsSeen(t *testing.T) {
 	if longest == nil || !longest.AtLeast || longest.NS < run.WindowNS {
 		t.Errorf("longest wait %+v in a window of %d ns", longest, run.WindowNS)
 	}
-	// One client in eight starves: it does not show per acquisition, per client the
-	// 90th percentile is beyond the window.
+	// One client in eight starves. The waits per acquisition do not show it, but per client the 90th percentile exceeds
+	// the window.
 	if p := run.Waiting.PerClient.P90; p == nil || !p.AtLeast {
 		t.Errorf("per-client p90 %+v", p)
 	}
@@ -296,7 +296,7 @@ func TestAStarvedClientIsSeen(t *testing.T) {
 func TestCoalescedClientsShareAnAcquisition(t *testing.T) {
 	v := lock(t, strategies.Info{Capacity: 1, Claims: strategies.Claims{Exclusion: true}}, 1, wait)
 	run := do(t, v, workload(func(w *workloads.Spec) { w.Coalesce = true }))
-	// Two instances of four clients: at most two are ever after the lock.
+	// There are two instances of four clients each, and in each instance at most one client contends for the lock.
 	if run.Waiting.Open == 0 || run.Speed.Served <= run.Speed.Acquisitions {
 		t.Errorf("%d served by %d acquisitions", run.Speed.Served, run.Speed.Acquisitions)
 	}
@@ -308,12 +308,12 @@ func TestCoalescedClientsShareAnAcquisition(t *testing.T) {
 	}
 }
 
-// Clients that share an acquisition share its error: none of them waits on, and none counts as served. Sample code in
-// which the others wait for a value alone leaves them waiting for ever where the loader fails.
+// Clients that share an acquisition share its error: none continues to wait, and none counts as served. In naive code
+// the others wait only for a value, so they wait for ever if the loader fails.
 func TestCoalescedClientsShareAFailure(t *testing.T) {
 	broken := errors.New("the loader has failed")
 	v := lock(t, strategies.Info{Capacity: 1}, 1, func(context.Context, chan struct{}) (strategies.Lease, error) {
-		time.Sleep(time.Millisecond) // in virtual time, in which the other clients join
+		time.Sleep(time.Millisecond) // in this virtual time the other clients join the acquisition
 		return nil, broken
 	})
 	run := do(t, v, workload(func(w *workloads.Spec) { w.Coalesce = true }))

@@ -20,7 +20,7 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// failing is a lock of which each so-many-th release fails, although it releases.
+// failing returns a lock of which every nth release returns an error although it frees the lock.
 func failing(t *testing.T, every int64) strategies.Variant {
 	t.Helper()
 	var releases atomic.Int64
@@ -44,7 +44,7 @@ type release func(context.Context) error
 
 func (r release) Release(ctx context.Context) error { return r(ctx) }
 
-// A run is believed up to one error in a hundred acquisitions.
+// A run is valid with up to one error per hundred acquisitions.
 func TestErrorsMakeARunInvalid(t *testing.T) {
 	for _, test := range []struct {
 		every int64
@@ -62,7 +62,7 @@ func TestErrorsMakeARunInvalid(t *testing.T) {
 	}
 }
 
-// A run that got nothing says nothing of its lock, even without an error.
+// A run without any acquisition is invalid, even if no error occurred.
 func TestNoAcquisitionMakesARunInvalid(t *testing.T) {
 	v := lock(t, strategies.Info{Capacity: 1}, 0, wait) // a lock that is never released
 	run := do(t, v, workload(nil))
@@ -71,7 +71,7 @@ func TestNoAcquisitionMakesARunInvalid(t *testing.T) {
 	}
 }
 
-// Of several generators one may get nothing while the others hold the lock.
+// With several generators, one may acquire nothing because the others hold the lock.
 func TestOfASessionOneGeneratorMayGetNothing(t *testing.T) {
 	r := newRun(Job{
 		Strategy: lock(t, strategies.Info{Capacity: 1}, 0, wait), Workload: workload(nil), Session: "test",
@@ -82,7 +82,7 @@ func TestOfASessionOneGeneratorMayGetNothing(t *testing.T) {
 	}
 }
 
-// Errors are put down to a fault from its start until 5 s after its end.
+// A fault explains errors from its start until 5 s after its end.
 func TestFaultsExplainErrors(t *testing.T) {
 	second := int64(time.Second)
 	l := &faultLog{records: []*faultRecord{{injections: []*injection{
@@ -102,7 +102,7 @@ func TestFaultsExplainErrors(t *testing.T) {
 	}
 }
 
-// A count that was not reported is not 0.
+// A count that a strategy does not report is unknown, not 0.
 func TestEffortThatIsNotReportedIsUnknown(t *testing.T) {
 	text := func(x *float64) string {
 		if x == nil {
@@ -160,7 +160,7 @@ func TestOthersAreLabelledBeyondALimit(t *testing.T) {
 	}
 }
 
-// CPU time that is not known, such as over a restart, is not 0.
+// CPU time that is unknown, for example because of a restart, is not reported as 0.
 func TestCPUTimeSpent(t *testing.T) {
 	at := func(seconds float64) *results.Reading { return &results.Reading{CPU: &seconds} }
 	for _, test := range []struct {
@@ -181,8 +181,8 @@ func TestCPUTimeSpent(t *testing.T) {
 	}
 }
 
-// The time between two holds is known only where every key is always waited for, which keys that
-// are chosen seldom are not.
+// The gap between two holds is known only if clients always wait for every key. Keys that are rarely chosen often have
+// no waiter.
 func TestTheGapOfKeysThatAreChosenUnevenly(t *testing.T) {
 	for dist, known := range map[string]bool{"uniform": true, "zipf:1.1": false} {
 		r := &run{info: strategies.Info{Capacity: 1}, keys: []string{"a", "b"}}
@@ -200,7 +200,7 @@ func TestTheGapOfKeysThatAreChosenUnevenly(t *testing.T) {
 	}
 }
 
-// What the holders do before they release is no effect of a release.
+// Commands that a holder sends before it releases do not count as effects of the release.
 func TestAHoldIsNoPartOfAHandoff(t *testing.T) {
 	t.Parallel()
 	const hold = time.Second
@@ -214,7 +214,7 @@ func TestAHoldIsNoPartOfAHandoff(t *testing.T) {
 	}
 }
 
-// hungUp is a connection at whose end the store hands the lock on at once.
+// hungUp is a connection. When it closes, the store immediately grants the lock to the next client.
 type hungUp struct {
 	net.Conn
 	handOn func()
@@ -225,7 +225,7 @@ func (c *hungUp) Close() error {
 	return nil
 }
 
-// The next holder after a crash does not overlap the crashed holder, however quick the store is.
+// The holder after a crash does not overlap the crashed holder, even if the store grants the lock immediately.
 func TestTheNextAfterACrashOverlapsNobody(t *testing.T) {
 	clock := measure.NewClock()
 	window := measure.NewWindow(clock, 0)
@@ -293,7 +293,7 @@ func TestWhatFollowsAStrike(t *testing.T) {
 	}
 }
 
-// at is a server on this machine, or elsewhere.
+// at is a server that reports whether it is on this machine.
 type at struct {
 	store.Target
 	local bool
@@ -301,7 +301,7 @@ type at struct {
 
 func (a at) Local() bool { return a.local }
 
-// The CPU of a server on another machine does not make this one's generator busy.
+// The CPU time of a server on another machine does not count as load of this machine.
 func TestOnlyAServerOnThisMachineIsItsLoad(t *testing.T) {
 	t.Parallel()
 	seen := &results.Run{Server: results.Server{Window: &results.ServerDelta{Seconds: 1, CPU: new(8.0)}}}
@@ -313,7 +313,7 @@ func TestOnlyAServerOnThisMachineIsItsLoad(t *testing.T) {
 	}
 }
 
-// The outcome of a wait is the same for a lock in this process and for one that reports its cycles.
+// The outcome of a wait is the same for a lock in this process and for a driver that reports its cycles.
 func TestOutcomesOfWaits(t *testing.T) {
 	ended, end := context.WithCancel(t.Context())
 	end()
@@ -321,7 +321,7 @@ func TestOutcomesOfWaits(t *testing.T) {
 		err           error
 		limited, over bool
 		want          measure.Outcome
-		reported      CycleError // by a client whose own context goes on
+		reported      CycleError // by a client whose own context has not ended
 	}{
 		{strategies.ErrHeld, false, false, measure.TimedOut, CycleTimedOut},
 		{context.DeadlineExceeded, true, false, measure.TimedOut, CycleTimedOut},

@@ -10,12 +10,12 @@ import (
 	"github.com/lockbench/lockbench/internal/launch/redisserver"
 )
 
-// An engine that takes every release for a fifth of its hold too early shortens the holds and
-// lengthens the handoffs by as much, so that the time accounts balance. The lock's own clock shows it.
+// An engine that records every release too early, by a fifth of the hold, reports holds too short and handoffs too long
+// by the same amount. Its time accounts still balance. The lock's own clock reveals the error.
 func TestShortHoldsAreFoundByTheLocksClock(t *testing.T) {
 	t.Parallel()
 	early := func(granted, released int64) int64 { return released - (released-granted)/5 }
-	for range 6 { // until the machine is quiet enough to hold for as long as asked
+	for range 6 { // until the machine is quiet enough for holds of the requested length
 		found, err := selfcheck.Run(t.Context(), selfcheck.Options{
 			Redis: lockbench.StoreOptions{Address: redisserver.Quickest()}, Only: []string{"holds"},
 			Change: func(job engine.Job) engine.Job { return job.Misreading(early) },

@@ -18,10 +18,10 @@ import (
 
 const shortTTL = 200 * time.Millisecond
 
-// slow is the hold of runs that are long because a lease has to run out.
+// slow is the hold in runs that are long because a lease must expire in them.
 var slow = workloads.Fixed(20 * time.Millisecond)
 
-// faulty is a job of a few clients, each in an instance of its own, to whom something happens.
+// faulty returns a job with a fault and a few clients, each in a separate instance.
 func faulty(t *testing.T, server *redistest.Server, strategy string, change func(*workloads.Spec),
 	faults ...string,
 ) engine.Job {
@@ -51,8 +51,8 @@ func faulty(t *testing.T, server *redistest.Server, strategy string, change func
 	return j
 }
 
-// carriedOut runs it and returns its result. That the books balance, that
-// everybody comes back and nothing stays connected goes for every fault.
+// carriedOut runs the job and returns its result. For every fault it checks that the time accounts balance, all clients
+// return and no connection stays open.
 func carriedOut(t *testing.T, j engine.Job) *results.Run {
 	t.Helper()
 	run, err := j.Run(t.Context())
@@ -71,7 +71,7 @@ func carriedOut(t *testing.T, j engine.Job) *results.Run {
 	return run
 }
 
-// together runs subtests at the same time: they mostly wait.
+// together runs subtests concurrently, because they mostly wait.
 func together[T any](t *testing.T, cases []T, test func(t *testing.T, c T)) {
 	t.Helper()
 	t.Parallel()
@@ -82,7 +82,7 @@ func together[T any](t *testing.T, cases []T, test func(t *testing.T, c T)) {
 	all.Wait()
 }
 
-// only is the one injection of the one fault.
+// only returns the single injection of the single fault.
 func only(t *testing.T, run *results.Run) results.Injection {
 	t.Helper()
 	if len(run.Faults[0].Injections) != 1 {
@@ -96,8 +96,7 @@ func counting(fence workloads.Fence) func(*workloads.Spec) {
 	return func(w *workloads.Spec) { w.Work, w.Fence = workloads.WorkCounter, fence }
 }
 
-// outlived has a holder stand still for ten times the TTL, so that others have the
-// time to get the lock on a busy machine too.
+// outlived pauses a holder for ten times the TTL, so that another client acquires the lock even on a busy machine.
 func outlived(fence workloads.Fence) (change func(*workloads.Spec), fault string) {
 	return func(w *workloads.Spec) {
 		counting(fence)(w)
@@ -157,7 +156,7 @@ func TestADeadHoldersLockFreesByItsTTLOrNever(t *testing.T) {
 			if s.RecoveryNS != nil || !s.Stall.AtLeast || len(run.Safety.Leftovers) != 1 {
 				t.Errorf("stall %+v, left %v", s.Stall, run.Safety.Leftovers)
 			}
-			// What cannot come about any more must not be taken for something survived.
+			// A fault that was never injected must not count as survived: the run is invalid.
 			if second := run.Faults[1]; len(second.Injections) > 0 || len(second.Missed) != 1 || run.Valid() {
 				t.Errorf("faults %+v, invalid %v", run.Faults, run.Invalid)
 			}
@@ -166,7 +165,7 @@ func TestADeadHoldersLockFreesByItsTTLOrNever(t *testing.T) {
 		if s.RecoveryNS == nil {
 			t.Fatalf("injection %+v", s)
 		}
-		// The lease began before the hold, and a client has to look for its end.
+		// The lease began before the hold, and a waiter notices its end only at the next attempt.
 		if took := time.Duration(*s.RecoveryNS); took < ttl/3 || s.Stall.NS < *s.RecoveryNS/2 {
 			t.Errorf("recovered after %v of a TTL of %v, stall %+v", took, ttl, s.Stall)
 		}
@@ -181,7 +180,7 @@ func TestACrashBetweenTwoCommands(t *testing.T) {
 	}
 	together(t, []crash{
 		{"setnx-expire", 1, false},
-		{"setnx-expire", 2, true}, // with the lock in its hands
+		{"setnx-expire", 2, true}, // dies while it holds the lock
 		{"spin", 1, true},
 	}, func(t *testing.T, c crash) {
 		longer := func(w *workloads.Spec) { w.Duration = workloads.Duration(2500 * time.Millisecond) }
@@ -193,13 +192,13 @@ func TestACrashBetweenTwoCommands(t *testing.T) {
 	})
 }
 
-// Each dead waiter at the head of Redisson's queue costs its timeout; handoff notices the
-// closed connection, where each would else cost a TTL. Only what a busy machine cannot make
-// shorter has a least, and what it cannot make so long has a most.
+// Each dead waiter at the head of Redisson's queue delays the others by its timeout. handoff notices the closed
+// connection; otherwise each dead waiter would cost one TTL. The test sets only bounds that a busy machine cannot
+// violate.
 func TestDeadWaitersCost(t *testing.T) {
-	const dead, timeout, window = 5, time.Second, 14 * time.Second // a busy machine has the waiters come one by one
+	const dead, timeout, window = 5, time.Second, 14 * time.Second // on a busy machine the waiters arrive one by one
 	together(t, []string{"fair:wait-timeout=" + timeout.String(), "handoff"}, func(t *testing.T, strategy string) {
-		ttl := 3 * time.Second // for half of which they get to queue
+		ttl := 3 * time.Second // the waiters have half of it to join the queue
 		run := carriedOut(t, faulty(t, redistest.Start(t), strategy, func(w *workloads.Spec) {
 			w.TTL, w.Duration, w.Hold = workloads.Duration(ttl), workloads.Duration(window), slow
 		}, fmt.Sprintf("waiter-crash:at=50ms,n=%d", dead)))
@@ -231,7 +230,8 @@ func TestFaultsComeAgain(t *testing.T) {
 	}
 }
 
-// atomic is no lock, and faults are of Redis and its clients.
+// atomic is not a lock, so it runs only with --work counter and without faults. In-process strategies support no faults
+// either.
 func TestUnsupported(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)

@@ -15,9 +15,8 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// TestGeneratorsOfASession has two of them contend for the same key, one for longer
-// than the other: who leaves first takes nothing away from under the other, who
-// leaves last looks for what is left and cleans up.
+// TestGeneratorsOfASession lets two generators contend for the same key, one for longer than the other. The first to
+// leave deletes no key that the other still uses. The last one looks for leftovers and cleans up.
 func TestGeneratorsOfASession(t *testing.T) {
 	t.Parallel()
 	for name, long := range map[string]string{
@@ -53,7 +52,7 @@ func TestGeneratorsOfASession(t *testing.T) {
 				if run.Speed.Handoff.Count > 0 {
 					t.Errorf("%s cannot know of %d handoffs", generator, run.Speed.Handoff.Count)
 				}
-				// Both hold the lock by turns: neither has all of the time.
+				// Both generators hold the lock in turn, so neither holds it all the time.
 				if run.Speed.Utilisation > 0.95 && generator != long {
 					t.Errorf("%s held the lock for %.0f %% of the time with another generator", generator,
 						run.Speed.Utilisation*100)
@@ -69,7 +68,7 @@ func TestGeneratorsOfASession(t *testing.T) {
 	}
 }
 
-// generate runs both after so long.
+// generate runs both generators. They start after the delay soon.
 func generate(t *testing.T, server *redistest.Server, long string, soon time.Duration) map[string]*results.Run {
 	t.Helper()
 	runs := map[string]*results.Run{}
@@ -100,7 +99,7 @@ func generate(t *testing.T, server *redistest.Server, long string, soon time.Dur
 	return runs
 }
 
-// at has a run begin at an instant.
+// at returns a Job.Begin for the given instant.
 func at(start time.Time) func(context.Context) (time.Time, error) {
 	return func(context.Context) (time.Time, error) { return start, nil }
 }
@@ -109,7 +108,7 @@ func begunLate(run *results.Run) bool {
 	return run.Labels.Has(results.BegunLate)
 }
 
-// preparing is a server that is busy with another generator until the run begins.
+// preparing is a server whose CPU another generator uses until the run begins.
 type preparing struct {
 	store.Target
 	begun atomic.Bool
@@ -127,8 +126,8 @@ func (p *preparing) Read(ctx context.Context) (results.Reading, error) {
 	return r, err
 }
 
-// TestIdleBesideGenerators: the server's idle CPU is measured when no generator prepares any more. The run has what its
-// own readings cost, which the others count.
+// TestIdleBesideGenerators checks that the server's idle CPU is measured after all generators have prepared, and that
+// it includes the cost of the generator's own readings.
 func TestIdleBesideGenerators(t *testing.T) {
 	t.Parallel()
 	j := job(t, redistest.Start(t), "spin", func(w *workloads.Spec) {
@@ -156,7 +155,7 @@ func TestIdleBesideGenerators(t *testing.T) {
 	}
 }
 
-// TestStart: runs begin together, and one that cannot says so.
+// TestStart checks that runs begin at the agreed instant, and that a run that begins too late gets a label.
 func TestStart(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)

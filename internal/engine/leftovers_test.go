@@ -12,8 +12,8 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// A wait that a driver cannot end may get the lock when nothing releases it any more: its key is no leftover of the
-// lock.
+// A wait that a driver cannot end may acquire the lock after the run, when no client releases it. Its key does not
+// count as a leftover of the lock.
 func TestKeysOfWaitsThatADriverCannotEndAreNamed(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)

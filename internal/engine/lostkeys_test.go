@@ -13,8 +13,8 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// A server that loses the keys of locks lets in a second holder. The run names the server as the cause, is invalid, and
-// breaks no promise of the lock.
+// If a server loses the keys of locks, it admits a second holder. The run is then invalid, reports the server as the
+// cause, and reports no broken claim of the lock.
 func TestAServerThatLosesKeys(t *testing.T) {
 	type client = redis.UniversalClient
 	for _, test := range []struct {
@@ -33,7 +33,7 @@ func TestAServerThatLosesKeys(t *testing.T) {
 		}},
 		{"eviction", "the server evicted", func(t *testing.T, _ *redistest.Server, c client) {
 			done(t, c.ConfigSet(t.Context(), "maxmemory-policy", "allkeys-random").Err())
-			poll.Until(t, "a write of a client evicts", func() bool { // while a client has the lock, else there is no key
+			poll.Until(t, "a write of a client evicts", func() bool { // only while a client holds the lock is there a key to evict
 				done(t, c.ConfigSet(t.Context(), "maxmemory", "1").Err())
 				time.Sleep(20 * time.Millisecond)
 				done(t, c.ConfigSet(t.Context(), "maxmemory", "0").Err())

@@ -11,7 +11,7 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// witness is an Observer that keeps everything.
+// witness is an Observer that stores all calls.
 type witness struct {
 	mu                 sync.Mutex
 	acquired           []Acquisition
@@ -55,13 +55,14 @@ func TestTheObserverSeesWhatIsReported(t *testing.T) {
 	}
 }
 
-// Once a second they see what has happened until then, and nothing that the end takes back.
+// Second and Watch receive once a second what has happened so far, and the final report contradicts none of it.
 func TestThoseWhoWatchSeeTheRunSoFar(t *testing.T) {
 	v := lock(t, strategies.Info{Capacity: 1}, 1, wait)
 	var seen []results.Run
 	var waiting [][]results.Wait
 	w := workload(func(w *workloads.Spec) {
-		// They look half a millisecond after a turn has ended: what happens at the same instant comes in any order.
+		// The readings are half a millisecond after the end of a turn, because events at the same instant have no defined
+		// order.
 		w.Warmup, w.Duration = workloads.Duration(20500*time.Microsecond), workloads.Duration(4500*time.Millisecond)
 	})
 	run := do(t, v, w, func(j *Job) {
@@ -101,7 +102,7 @@ func TestThoseWhoWatchSeeTheRunSoFar(t *testing.T) {
 	}
 }
 
-// What is shown of a run under way has the holds and the waits that have not ended.
+// The figures of a run under way include holds and waits that have not ended.
 func TestARunUnderWayHasWhatHasNotEnded(t *testing.T) {
 	t.Parallel()
 	v := lock(t, strategies.Info{Capacity: 1, Claims: strategies.Claims{Exclusion: true}}, 1, wait)

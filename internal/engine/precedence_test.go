@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Clients stand back from grace after a target's request until the target is served, and the one before it.
+// If a target is not served within grace, clients stand back until it and all earlier targets are served.
 func TestClientsStandBackForTargets(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -33,7 +33,7 @@ func TestClientsStandBackForTargets(t *testing.T) {
 	})
 }
 
-// The clients of a workload must end with the window although a target waits for ever.
+// The clients of a workload return at the end of the window even if a target waits for ever.
 func TestClientsStandBackUntilTheWindowEnds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -51,7 +51,7 @@ func TestClientsStandBackUntilTheWindowEnds(t *testing.T) {
 	})
 }
 
-// A holder keeps its lock while a fault needs it held, and no other holder does.
+// One holder keeps its lock while a fault needs it to be held. Other holders do not.
 func TestAPinnedHolderKeepsItsLock(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -59,7 +59,7 @@ func TestAPinnedHolderKeepsItsLock(t *testing.T) {
 		needed, end := context.WithTimeout(t.Context(), time.Minute)
 		defer end()
 		pinned := make(chan int, 1)
-		p.keepLock(1) // no fault waits for a holder yet
+		p.keepLock(1) // returns at once because no fault waits for a holder yet
 		go func() {
 			key, err := p.pinHolder(needed)
 			if err != nil {

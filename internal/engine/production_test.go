@@ -14,8 +14,8 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// A holder that outstays its lease is refused by a resource that learns from every
-// touch; one that looks at writes alone lets some of them through.
+// A resource that checks tokens at every access refuses a holder whose lease has expired. A resource that checks only
+// writes accepts some of its updates.
 func TestAResourceRefusesStaleTokens(t *testing.T) {
 	server := redistest.Start(t)
 	for _, test := range []struct {
@@ -27,7 +27,7 @@ func TestAResourceRefusesStaleTokens(t *testing.T) {
 			if err := w.Hold.UnmarshalText([]byte("uniform:1ms,60ms")); err != nil {
 				t.Fatal(err)
 			}
-			w.Warmup, w.Iterations = 0, 40 // whatever time they take
+			w.Warmup, w.Iterations = 0, 40 // independent of the time
 		})
 		v, err := strategies.ParseVariants("fenced:watchdog=false")
 		if err != nil {
@@ -51,7 +51,8 @@ func TestAResourceRefusesStaleTokens(t *testing.T) {
 	}
 }
 
-// What one release sets off: a try by one waiter, by one of each instance, by all.
+// One release triggers an attempt by one waiter, by one waiter per instance, or by all waiters, depending on the
+// strategy.
 func TestAHerdShowsWhatOneReleaseSetsOff(t *testing.T) {
 	server := redistest.Start(t)
 	for _, test := range []struct {
@@ -59,7 +60,7 @@ func TestAHerdShowsWhatOneReleaseSetsOff(t *testing.T) {
 		least, most float64 // attempts, of 19 waiters in 4 instances
 	}{{"blpop", 1, 1}, {"pubsub", 1, 4}, {"pubsub-broadcast", 10, 19}} {
 		run, err := job(t, server, test.strategy, func(w *workloads.Spec) {
-			w.Burst, w.Warmup, w.Iterations = workloads.Duration(250*time.Millisecond), 0, 50 // two bursts and a half
+			w.Burst, w.Warmup, w.Iterations = workloads.Duration(250*time.Millisecond), 0, 50 // two and a half bursts
 		}).Run(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -80,7 +81,7 @@ func TestAHerdShowsWhatOneReleaseSetsOff(t *testing.T) {
 	}
 }
 
-// tooBusy reports whether a run is invalid because of nothing but the machine.
+// tooBusy reports whether a run is invalid only because the machine was too busy.
 func tooBusy(why results.Remark) bool { return why.Code == results.SeenLate }
 
 func TestASpinningHolderIsExact(t *testing.T) {
@@ -97,8 +98,8 @@ func TestASpinningHolderIsExact(t *testing.T) {
 	}
 }
 
-// A claim that held is never reported without the holds that outlived their leases. A client with a watchdog may hold
-// for any time.
+// Holds that outlived their leases are reported even if the lock kept its claim. With a watchdog a client may hold for
+// any time.
 func TestHoldsThatOutliveTheirLeaseAreSaid(t *testing.T) {
 	redis := redistest.Start(t)
 	for _, test := range []struct {
@@ -126,7 +127,7 @@ func TestHoldsThatOutliveTheirLeaseAreSaid(t *testing.T) {
 	}
 }
 
-// interrupting is a Target that has the run interrupted just as it looks.
+// interrupting is a Target that interrupts the run during a reading.
 type interrupting struct {
 	store.Target
 	measuring atomic.Bool
@@ -140,7 +141,7 @@ func (i *interrupting) Read(ctx context.Context) (results.Reading, error) {
 	return i.Target.Read(ctx)
 }
 
-// What an interrupt cuts short is no error.
+// A reading that an interrupt cuts short does not count as an error.
 func TestAnInterruptedLookIsNoError(t *testing.T) {
 	j := job(t, redistest.Start(t), "spin", func(w *workloads.Spec) { w.Duration = workloads.Duration(time.Minute) })
 	ctx, cancel := context.WithCancel(t.Context())

@@ -25,7 +25,7 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// Not all: a change in another lock need not run these tests again.
+// Only some strategies are registered, so that a change to another lock does not invalidate Go's cached test results.
 func init() {
 	strategies.RegisterStrategy(append(baselines.Strategies(), blpop.Strategy(), handoff.Strategy())...)
 	strategies.RegisterStrategy(append(polled.Strategies(), redisson.Strategies()...)...)
@@ -77,8 +77,7 @@ func TestLostUpdatesAreCountedInTheDataItself(t *testing.T) {
 	}
 }
 
-// Redis is the witness: what it counted is what an observer of its own would
-// have seen.
+// The server's counts in the report agree with those that an independent observer reads.
 func TestTheServersCountsAreTheObservers(t *testing.T) {
 	server := redistest.Start(t)
 	j := job(t, server, "spin", func(w *workloads.Spec) {
@@ -93,18 +92,19 @@ func TestTheServersCountsAreTheObservers(t *testing.T) {
 	if whole == nil || whole.Calls == nil {
 		t.Fatal("no counts")
 	}
-	if off := seen - *whole.Calls; off < 0 || off > 60 { // for the observer to connect and look
+	if off := seen - *whole.Calls; off < 0 || off > 60 { // the observer's own commands
 		t.Errorf("counted %d commands, the observer %d", *whole.Calls, seen)
 	}
 	if *whole.OtherTraffic > 1 {
 		t.Errorf("%.2f %% other clients' traffic on a server of our own", *whole.OtherTraffic)
 	}
-	// One client alone: SET, then EVALSHA with GET and DEL inside.
+	// A single client sends SET and then EVALSHA, which calls GET and DEL.
 	if extra := *whole.Calls - 4*whole.Acquisitions; extra < 0 || extra > 200 {
-		// to connect, to look, to ask whether it is there, to clean up
+		// The extra commands connect, look for leftovers, ping the server and clean up.
 		t.Errorf("%d commands for %d acquisitions, want 4 for each", *whole.Calls, whole.Acquisitions)
 	}
-	// The server's counts and ours are not read at the same instant: on a busy machine some turns lie between.
+	// The server's counts and the engine's are not read at the same instant, so on a busy machine some turns lie between
+	// the two.
 	window := run.Server.Window
 	if window == nil {
 		t.Fatalf("no counts of the window: %v", run.Labels)
@@ -120,7 +120,7 @@ func TestTheServersCountsAreTheObservers(t *testing.T) {
 	}
 }
 
-// observe counts commands as an outsider would.
+// observe reads the number of executed commands through a separate connection.
 func observe(t *testing.T, server *redistest.Server) int64 {
 	t.Helper()
 	target, err := servers.Open(t.Context(), servers.Options{Address: server.URL(), RunID: "observer"})
@@ -135,7 +135,7 @@ func observe(t *testing.T, server *redistest.Server) int64 {
 	return *reading.Since(results.Reading{Commands: map[string]int64{}}, 0).Calls
 }
 
-// eventually does something at the n-th acquisition of the window.
+// eventually is an Observer that calls a function at the nth acquisition of the window.
 type eventually struct {
 	n  atomic.Int64
 	do func()
@@ -167,7 +167,7 @@ func TestARunEndsWhenRedisDies(t *testing.T) {
 	}
 }
 
-// silences are faults of a node: the first changes nothing, and with every other the server is silent for 5 s.
+// silences injects faults of a node. The first has no effect; each later one makes the server silent for 5 s.
 type silences struct {
 	store.Faults
 	server *redistest.Server
@@ -187,7 +187,8 @@ func (s *silences) Prepare(context.Context, workloads.Fault, store.RunMarks) (st
 	}, nil
 }
 
-// Two nodes that are down at once can be too many, and that is no reason to end the run; one is never.
+// Two nodes that are down at the same time can exceed what a quorum tolerates, so their silence does not end the run. A
+// single node down does not explain silence.
 func TestFaultsTogetherExplainASilence(t *testing.T) {
 	t.Parallel()
 	for begun, want := range []error{nil, engine.ErrServerGone} {
@@ -206,8 +207,8 @@ func TestFaultsTogetherExplainASilence(t *testing.T) {
 	}
 }
 
-// The counters are read at the ends of the window. If the server does not answer then, the run is INVALID, and the
-// server is named as the cause, not a busy generator.
+// The counters are read at both ends of the window. If the server does not answer then, the run is INVALID and reports
+// the server, not a busy generator, as the cause.
 func TestAServerThatIsSilentAtTheWindowsEndIsNamed(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -229,8 +230,8 @@ func TestAServerThatIsSilentAtTheWindowsEndIsNamed(t *testing.T) {
 	}
 }
 
-// A server that stalls for a second must show in the percentiles of an open
-// loop: the arrivals it kept waiting are counted from when they were due.
+// A stall of the server for one second shows in the percentiles of an open loop, because waits count from the intended
+// start of their arrivals.
 func TestAStallShowsInTheOpenLoop(t *testing.T) {
 	server := redistest.Start(t)
 	j := job(t, server, "spin", func(w *workloads.Spec) {
@@ -249,8 +250,7 @@ func TestAStallShowsInTheOpenLoop(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A quarter of the arrivals fall into the stall; one in twenty waits for more
-	// than 0.8 s of it.
+	// A quarter of the arrivals fall into the stall, and one arrival in twenty waits for more than 0.8 s.
 	if p := run.Waiting.PerAcquisition.P99; p == nil || time.Duration(p.NS) < 800*time.Millisecond {
 		t.Errorf("p99 %+v, invalid %v, errors %v", p, run.Invalid, run.Errors)
 	}
@@ -262,7 +262,7 @@ func TestAStallShowsInTheOpenLoop(t *testing.T) {
 	}
 }
 
-// Two variants of a lock contend for the same counter, half of the clients each.
+// Two variants of a lock contend for the same counter, each with half of the clients.
 func TestAMixedStrategyContendsForTheSameKeys(t *testing.T) {
 	server := redistest.Start(t)
 	for list, loses := range map[string]bool{"pubsub+gated:pubsub": false, "noop+noop": true} {

@@ -21,7 +21,7 @@ import (
 
 const toBeStopped = "LOCKBENCH_TEST_TO_BE_STOPPED"
 
-// TestHelperStopped is a process with a run, for others to stop.
+// TestHelperStopped runs in a child process, which the other tests stop during its run.
 func TestHelperStopped(t *testing.T) {
 	if os.Getenv(toBeStopped) == "" {
 		t.Skip("it is for another test")
@@ -41,7 +41,7 @@ func TestHelperStopped(t *testing.T) {
 	fmt.Println("run", string(encoded))
 }
 
-// runElsewhere returns the run of another process. during is called with that process as soon as its
+// runElsewhere executes a run in a child process and returns it. It calls during with that process as soon as the
 // window is open.
 func runElsewhere(t *testing.T, during func(*os.Process) error) results.Run {
 	t.Helper()

@@ -15,7 +15,7 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// chatty is spin that sends one command more with the lock in its hands.
+// chatty is spin with one more command while it holds the lock.
 type chatty struct {
 	polled.SpinLocker
 	client redis.UniversalClient
@@ -29,10 +29,10 @@ func (c chatty) Acquire(ctx context.Context, key string) (strategies.Lease, erro
 	return lease, err
 }
 
-// A lease that reaches a process after its death has no holder.
+// A lease whose reply arrives after the death of the process has no holder.
 func TestALeaseOfTheDeadIsNobodys(t *testing.T) {
 	t.Parallel()
-	var opened atomic.Int64 // the usual three instances; every later one is a fault's target
+	var opened atomic.Int64 // the first three are the workload's instances, and later ones are targets of faults
 	info := strategies.Info{
 		Name: "chatty", Capacity: 1, Nodes: 1, Claims: strategies.Claims{Exclusion: true, Recovery: true},
 	}
@@ -43,7 +43,7 @@ func TestALeaseOfTheDeadIsNobodys(t *testing.T) {
 		}
 		return chatty{locker, c.Nodes[0].Client}, nil
 	})
-	const ttl = time.Second // no stall of the machine makes the living as late
+	const ttl = time.Second // longer than any delay of a live client by a stall of the machine
 	j := faulty(t, redistest.Start(t), "spin", func(w *workloads.Spec) {
 		w.TTL, w.Duration = workloads.Duration(ttl), workloads.Duration(4*time.Second)
 	}, "crash-between:at=50ms,command=1")

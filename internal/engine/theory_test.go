@@ -1,7 +1,7 @@
 //go:build !race
 
-// The race detector makes these take minutes; internal/apps/selfcheck looks at fewer customers, each of whose waits
-// is known (Lindley).
+// With the race detector these tests take minutes. internal/apps/selfcheck covers fewer customers, whose individual
+// waits are known (Lindley).
 
 package engine_test
 
@@ -24,8 +24,8 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// independent is a Locker whose waits are known: exponential and independent of
-// each other, with a mean of the client's class. It excludes no client.
+// independent is a Locker whose waits are exponential and independent, with a mean that depends on the client's class.
+// It excludes no client.
 type independent struct {
 	mu     sync.Mutex
 	random *rand.Rand
@@ -50,11 +50,11 @@ type free struct{}
 
 func (free) Release(context.Context) error { return nil }
 
-// soak reports whether there is time for as many customers as the percentiles of a report need to be exact to 3 %.
+// soak selects the long tests, with enough customers for percentiles that are exact to 3 %.
 var soak = os.Getenv("LOCKBENCH_MODEL") != ""
 
-// waits runs clients, in two instances of one class each, through a window: so many that chance moves a percentile by
-// less than 2 %, or than 1 % with LOCKBENCH_MODEL=1 (make soak).
+// waits runs clients of two classes, one per instance, and returns their waits. There are so many clients that chance
+// changes a percentile by less than 2 %, or 1 % with LOCKBENCH_MODEL=1 (make soak).
 func waits(t *testing.T, warmup, window time.Duration, means [2]time.Duration) results.Waiting {
 	t.Helper()
 	var run *results.Run
@@ -83,7 +83,7 @@ func waits(t *testing.T, warmup, window time.Duration, means [2]time.Duration) r
 	return run.Waiting
 }
 
-// mixture is the q-quantile of exponential waits of these means, in equal shares.
+// mixture returns the q-quantile of an equal mixture of two exponential distributions with these means.
 func mixture(q float64, means [2]time.Duration) float64 {
 	low, high := 0.0, 100*float64(max(means[0], means[1]))
 	for range 100 {
@@ -98,15 +98,14 @@ func mixture(q float64, means [2]time.Duration) float64 {
 	return high
 }
 
-// The percentiles of independent waits are known. They must come out at any
-// warm-up: a wait begun before the window could not have been seen ending before
-// it opened. Per client too, whether the clients are alike or not.
+// The percentiles of independent waits are known. The report must show them with any warm-up, although waits that ended
+// before the window opened are not observed. The same holds per client, for equal and unequal clients.
 func TestPercentilesOfIndependentWaits(t *testing.T) {
 	alike, unlike := [2]time.Duration{time.Second, time.Second}, [2]time.Duration{time.Second, time.Second / 10}
 	for _, test := range []struct {
 		warmup, window time.Duration
 		means          [2]time.Duration
-		exact          []float64 // percentiles that must be there per client, not only bounds
+		exact          []float64 // percentiles per client that must be exact, not only bounds
 		slow           bool      // only in make soak
 	}{
 		{0, 5 * time.Second, alike, []float64{0.5}, true},
@@ -148,7 +147,7 @@ func TestPercentilesOfIndependentWaits(t *testing.T) {
 	}
 }
 
-// closeTo reports whether a percentile is the truth but for what chance may move it by, or is a lower bound of it.
+// closeTo reports whether a percentile equals the truth within the error due to chance, or is a valid lower bound.
 func closeTo(b *results.Bound, truth float64) bool {
 	within := 0.06
 	if soak {
@@ -163,8 +162,7 @@ func closeTo(b *results.Bound, truth float64) bool {
 	return math.Abs(float64(b.NS)/truth-1) < within
 }
 
-// The timeline of a run grows up to 1,024 slices; from then on a thousand seconds
-// more must take nothing.
+// The timeline of a run grows up to 1,024 slices. After that another thousand seconds must need no more memory.
 func TestRecordingForLongAddsNoMemory(t *testing.T) {
 	const early, late = 1100 * time.Second, 2100 * time.Second
 	synctest.Test(t, func(t *testing.T) {
@@ -184,7 +182,7 @@ func TestRecordingForLongAddsNoMemory(t *testing.T) {
 		if run.Speed.Acquisitions < 30_000 || run.Waiting.TimedOut < 1000 {
 			t.Errorf("only %d acquisitions, %d timed out", run.Speed.Acquisitions, run.Waiting.TimedOut)
 		}
-		// A byte for each acquisition of these thousand seconds would be as much.
+		// The limit corresponds to one byte per acquisition in these thousand seconds.
 		before, after := <-used, <-used
 		t.Logf("%d bytes in use after %v, %d after %v", before, early, after, late)
 		if after > before+16<<10 {
@@ -193,7 +191,7 @@ func TestRecordingForLongAddsNoMemory(t *testing.T) {
 	})
 }
 
-// heap is what is in use once the garbage is gone.
+// heap returns the heap memory in use after a garbage collection.
 func heap() uint64 {
 	runtime.GC()
 	runtime.GC()
@@ -202,9 +200,9 @@ func heap() uint64 {
 	return stats.HeapAlloc
 }
 
-// TestLocalIsPollaczekAndKhinchines has a million customers of each queue pass the real engine, its arrivals, its
-// recorder and the lock local in make soak; every day each of 3,000 waits of the same queues is compared with what it
-// must be (TestInVirtualTimeEveryWaitIsLindleys in internal/apps/selfcheck). Their mean wait must be
+// TestLocalIsPollaczekAndKhinchines runs in make soak. A million customers of each queue pass through the real engine,
+// its arrivals, its recorder and the lock local. TestInVirtualTimeEveryWaitIsLindleys in internal/apps/selfcheck, which
+// always runs, compares each of 3,000 waits of the same queues with its known value. The mean wait must be
 //
 //	W = λ·E[S²] ÷ (2·(1 − λ·E[S]))
 //

@@ -1,6 +1,6 @@
 //go:build !race
 
-// As in theory_test.go, the race detector makes it take long.
+// As in theory_test.go, the race detector would make the test too slow.
 
 package engine_test
 
@@ -18,14 +18,14 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// crossing is a lock with exponential waits of a mean of 300 ms, of which a timeout ends those that are longer. One in
-// a thousand gets the lease at one and a half timeouts: it crossed the timeout on its way.
+// crossing is a lock with exponential waits of mean 300 ms. A timeout ends longer waits, except that one in a thousand
+// gets its lease after one and a half timeouts, because the reply crossed the timeout.
 type crossing struct {
 	mu     sync.Mutex
 	random *rand.Rand
 }
 
-// draw returns how long a wait takes, and whether it ends with a lease.
+// draw returns the length of a wait and whether it ends with a lease.
 func (c *crossing) draw(timeout time.Duration) (time.Duration, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -51,7 +51,7 @@ func (c *crossing) Acquire(ctx context.Context, _ string) (strategies.Lease, err
 
 func (c *crossing) Close() error { return nil }
 
-// cycles are what the clients of a driver with this lock do.
+// cycles returns the cycles that a driver with this lock reports.
 func (c *crossing) cycles(a engine.Assignment) (all []engine.Cycle) {
 	for _, client := range a.Clients {
 		for at := a.Start; ; {
@@ -71,8 +71,8 @@ func (c *crossing) cycles(a engine.Assignment) (all []engine.Cycle) {
 	return all
 }
 
-// No threshold passes on the strength of the few waits that outlast a timeout, which ends 37 % of all: not of a lock in
-// this process, nor of a driver's, in a closed loop or an open one.
+// The timeout ends 37 % of all waits, and a few others last longer. A threshold beyond the timeout must not pass
+// because of those few. This holds for locks in this process and in drivers, in closed and open loops.
 func TestNoThresholdPassesBeyondTheTimeout(t *testing.T) {
 	t.Parallel()
 	info := strategies.Info{Name: "crossing", Summary: "waits that cross their timeout"}
@@ -124,7 +124,7 @@ func TestNoThresholdPassesBeyondTheTimeout(t *testing.T) {
 	}
 }
 
-// judge tests whether a threshold passes. Where it does not, that must be because only a lower bound is known.
+// judge checks whether a threshold passes. If it must not pass, the reason must be that only a lower bound is known.
 func judge(t *testing.T, r *results.Report, expression string, passes bool) {
 	t.Helper()
 	threshold, err := results.ParseThreshold(expression)

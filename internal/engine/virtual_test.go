@@ -20,7 +20,7 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// log is an Observer that keeps what was acquired.
+// log is an Observer that stores all acquisitions.
 type log struct {
 	mu  sync.Mutex
 	all []engine.Acquisition
@@ -35,7 +35,7 @@ func (l *log) Acquired(a engine.Acquisition) {
 	l.all = append(l.all, a)
 }
 
-// arrival is what the i-th arrival of an open loop came for, in ns from the first.
+// arrival has the intended start, the key and the hold of an arrival of an open loop, with times in ns since the first.
 type arrival struct {
 	due, hold int64
 	key       int
@@ -59,8 +59,8 @@ func arrivalsOf(t *testing.T, clients int, seed int64) []arrival {
 	return all
 }
 
-// A trace is played as it is: each arrival at its instant, on its key, with its hold. A window that has it twice has it
-// twice.
+// A trace is replayed exactly: each arrival at its instant, on its key, with its hold. A window of twice its length
+// replays it twice.
 func TestATraceInVirtualTime(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "trace.csv")
 	text := workloads.TraceHeader + "\n0.001,a,5ms\n0.004,b,\n0.2,a,20ms\n0.3,c,0s\n"
@@ -76,7 +76,7 @@ func TestATraceInVirtualTime(t *testing.T) {
 	}
 }
 
-// playTrace plays a trace twice with a hold for the arrivals that have none.
+// playTrace replays a trace twice. hold applies to the arrivals that have none.
 func playTrace(t *testing.T, trace workloads.Arrivals, hold string) {
 	t.Helper()
 	length := trace.Trace().Length
@@ -114,15 +114,15 @@ func playTrace(t *testing.T, trace workloads.Arrivals, hold string) {
 	})
 }
 
-// An arrival brings its key and its hold with it: which client takes it depends on who
-// happens to be free, and must not change what a strategy is measured with.
+// The key and the hold belong to the arrival. Which client takes it depends on which clients are free, and must not
+// change the load of a strategy.
 func TestTheSameSeedIsTheSameArrivalsWhoeverServesThem(t *testing.T) {
 	many, few := arrivalsOf(t, 100, 42), arrivalsOf(t, 20, 42)
 	n := min(len(many), len(few))
 	if n < 350 {
 		t.Fatalf("%d and %d arrivals", len(many), len(few))
 	}
-	for i := range n - 50 { // the last ones may have been overtaken by the end
+	for i := range n - 50 { // the end of the run may cut off the last ones
 		if many[i] != few[i] {
 			t.Fatalf("arrival %d is %+v to one of a hundred clients, %+v to one of twenty", i, many[i], few[i])
 		}
@@ -139,8 +139,8 @@ func TestTheSameSeedIsTheSameArrivalsWhoeverServesThem(t *testing.T) {
 	}
 }
 
-// A first-come-first-served lock starves no client, however short the window is: five
-// hundred clients that hold for 20 ms each have had 250 acquisitions in 5 s.
+// A first-come-first-served lock starves no client even in a short window: in 5 s, 500 clients with holds of 20 ms have
+// only 250 acquisitions.
 func TestAShortWindowOfAQueueStarvesNobody(t *testing.T) {
 	for _, test := range []struct {
 		window time.Duration
@@ -160,7 +160,7 @@ func TestAShortWindowOfAQueueStarvesNobody(t *testing.T) {
 			})
 			got := slices.DeleteFunc(run.Labels.Texts(),
 				func(label string) bool { return !strings.Contains(label, "fair round") })
-			if strings.Join(got, "; ") != test.label { // others are of the machine
+			if strings.Join(got, "; ") != test.label { // other labels describe the machine
 				t.Errorf("%v: labels %q, want %q", test.window, got, test.label)
 			}
 			if starved := run.Fairness.Starved; test.label == "" && (starved == nil || *starved != 0) ||

@@ -11,7 +11,7 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// lease is one that the audit can look at.
+// lease is a lease with all interfaces that the audit uses.
 type lease struct {
 	until time.Time
 	token int64
@@ -21,7 +21,7 @@ func (lease) Release(context.Context) error { return nil }
 func (l lease) ValidUntil() time.Time       { return l.until }
 func (l lease) FencingToken() int64         { return l.token }
 
-// wrapper is a lease that is all that the one inside is.
+// wrapper is a lease that wraps another, whose interfaces strategies.As finds.
 type wrapper struct {
 	plain
 	inside strategies.Lease
@@ -33,7 +33,7 @@ type plain struct{}
 
 func (plain) Release(context.Context) error { return nil }
 
-// people are as many clients as the tests need.
+// people returns as many waiters as the tests need.
 func people() []*Waiter {
 	var waiters []*Waiter
 	for client := range 5 {
@@ -42,18 +42,18 @@ func people() []*Waiter {
 	return waiters
 }
 
-// ttl is how long leases are valid that do not say it, in nanoseconds.
+// ttl is the validity, in nanoseconds, of leases that do not report it.
 const ttl = 1000
 
-// step is what one client does to a key.
+// step is one action of a client on a key.
 type step = func(k *Key, w []*Waiter)
 
-// enters is a client that gets a lease at an instant: plain, unless one is given.
+// enters returns a step in which a client gets a lease at an instant. The lease is plain unless one is given.
 func enters(who int, at int64, leases ...strategies.Lease) step {
 	return func(k *Key, w []*Waiter) { enter(k, w[who], at, append(leases, plain{})[0]) }
 }
 
-// asks and returns are the call of an Acquire and its return with a lease.
+// asks and returns are the steps in which a client calls Acquire and Acquire returns with a lease.
 func asks(who int, at int64) step { return func(k *Key, w []*Waiter) { k.Arrive(w[who], at, at) } }
 
 func returns(who int, at int64, leases ...strategies.Lease) step {
@@ -141,7 +141,7 @@ func TestOverlaps(t *testing.T) {
 			[]step{enters(2, 50, until(90, 2)), exits(2, 60), enters(1, 40, until(45, 1))},
 			results.Safety{MaxHolders: 1, ExpiredOverlaps: 1, ExpiredOverlapNS: 20, FencedLeases: 2},
 		},
-		// A lease that does not say how long it is valid began between the call of Acquire and its return.
+		// A lease that does not report its validity began between the call of Acquire and its return.
 		"a lease granted long before Acquire returned": {
 			1,
 			[]step{asks(1, 100), returns(1, 700), asks(2, 800), returns(2, 1200), exits(1, 1300), exits(2, 1400)},
@@ -230,7 +230,7 @@ func TestOverlaps(t *testing.T) {
 	}
 }
 
-// enter has a waiter arrive and get the lease at once.
+// enter makes a waiter arrive and get a lease at the same instant.
 func enter(k *Key, w *Waiter, now int64, l strategies.Lease) {
 	k.Arrive(w, 0, 0)
 	k.Enter(w, now, l)
@@ -252,12 +252,12 @@ func TestHandoff(t *testing.T) {
 	}
 	k.Arrive(w[0], 0, 0)
 	k.Exit(w[2], 50)     // a client waits
-	k.Arrive(w[3], 0, 0) // a newcomer, and gets it
+	k.Arrive(w[3], 0, 0) // a newcomer, which acquires the lock
 	if g := k.Enter(w[3], 57, plain{}); g.Handoff != 7 || !g.Overtaken || g.Bypassed != 0 {
 		t.Errorf("%+v, want a handoff in 7 to one that overtook", g)
 	}
 	k.Exit(w[3], 60)
-	if bypassed := k.Leave(w[0], 65); bypassed != 1 { // the one that waited gives up
+	if bypassed := k.Leave(w[0], 65); bypassed != 1 { // the waiter gives up
 		t.Errorf("bypassed by %d, want 1", bypassed)
 	}
 	k.Arrive(w[4], 0, 0)

@@ -2,7 +2,7 @@ package measure
 
 import "testing"
 
-// A holder that is no more has handed nothing over to the next one.
+// The grant after the death of a holder does not count as a handoff.
 func TestAHolderThatVanishes(t *testing.T) {
 	window := NewWindow(NewClock(), 0)
 	window.Plan(0, 0)
@@ -59,11 +59,11 @@ func TestIdleKeysAreThoseThatSomebodyHasWaitedFor(t *testing.T) {
 	}
 }
 
-// Who takes part for once only does not keep a block of turns from ending.
+// A client that acquires only once, such as a fault target, does not keep a block of grants from ending.
 func TestAStrangerAmongTurns(t *testing.T) {
 	turns := newOwnerSequence(2)
 	for n, client := range []int{0, 1, 7, 1, 0, 1} {
-		turns.take(client, int64(n+2), true) // one was before the window
+		turns.take(client, int64(n+2), true) // the first grant was before the window
 	}
 	if turns.blocks != 3 || turns.sum != 2+1+2 {
 		t.Errorf("%d blocks with %d clients", turns.blocks, turns.sum)

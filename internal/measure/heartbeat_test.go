@@ -9,7 +9,7 @@ func TestHowLongAProcessStoodStill(t *testing.T) {
 	const ms = time.Millisecond
 	for _, test := range []struct {
 		name string
-		// The pulse before is at 1.5 s, in a window from 1 to 3 s.
+		// The previous pulse is at 1.5 s, in a window from 1 s to 3 s.
 		later, suspended, cpu time.Duration
 		want                  time.Duration
 	}{

@@ -1,6 +1,6 @@
 //go:build !race
 
-// One goroutine records a million waits here: the race detector would find nothing, and take half a minute.
+// A single goroutine records a million waits here. The race detector could find no race and would take half a minute.
 
 package measure
 
@@ -14,19 +14,19 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// knownLock is a lock whose waits are known: without a timeout each would take an exponential time of a mean of 300 ms,
-// and those of some clients would never end. It excludes no client.
+// knownLock is a lock whose waits have a known distribution. Without a timeout they are exponential with a mean of 300
+// ms, except that those of starved clients never end. It excludes no client.
 type knownLock struct {
-	starved float64 // share of the clients that never get it
-	timeout int64   // ns; 0: none
+	starved float64 // share of the clients that never acquire it
+	timeout int64   // ns; 0 means none
 	ends    howItEnds
 }
 
-// howItEnds says how a lock ends the waits that exceed the timeout. The others end up to 1 % after it.
+// howItEnds describes how a lock ends waits that exceed the timeout. By default they end at most 1 % after it.
 type howItEnds struct {
 	name string
-	// late is the share of waits that the timeout does not end if the lease comes within half of it afterwards: the
-	// grant and the timeout cross on their way.
+	// late is the share of waits that still get a lease granted up to half a timeout after it, because grant and timeout
+	// cross.
 	late float64
 	deaf float64 // share of the waits that end only at four times the timeout
 }
@@ -39,14 +39,14 @@ const (
 // never is the length of a wait that does not end.
 const never = int64(math.MaxInt64 / 2)
 
-// record has clients from first on use it in a closed loop. They begin in the course of a wait that times out, long
-// before the window opens, so that their timeouts are spread over it.
+// record records clients, numbered from first, that use the lock in a closed loop. They start long before the window
+// opens, at different times within one timeout, so that their timeouts are spread over the window.
 func (l knownLock) record(first, clients int) results.Run {
 	window := NewWindow(NewClock(), 0)
 	window.Plan(second, second+knownWindow)
 	r := NewRecorder(window, clients)
 	for i := range clients {
-		// Client i draws the same in any recorder. Of each hundred the first ones starve.
+		// Client i draws the same numbers in any recorder. In each hundred clients the first ones starve.
 		random := rand.New(rand.NewPCG(uint64(first+i), uint64(l.timeout)))
 		l.use(r.Client(i), window, random, float64((first+i)%100) < l.starved*100)
 	}
@@ -77,7 +77,7 @@ func (l knownLock) use(c *Client, window *Window, random *rand.Rand, starves boo
 	}
 }
 
-// limit is when a wait ends without a lease, if none comes before.
+// limit returns how and when a wait ends if no lease is granted before.
 func (l knownLock) limit(random *rand.Rand, wait int64) (Outcome, int64) {
 	switch u := random.Float64(); {
 	case l.timeout == 0:
@@ -90,7 +90,7 @@ func (l knownLock) limit(random *rand.Rand, wait int64) (Outcome, int64) {
 	return TimedOut, l.timeout + random.Int64N(l.timeout/100)
 }
 
-// truth is a quantile of the waits as they would be without a timeout, if a share of them never ends.
+// truth returns a quantile of the waits without a timeout if the share never of them does not end.
 func truth(q, never float64) float64 {
 	if left := 1 - q - never; left > 0 {
 		return -math.Log(left/(1-never)) * float64(knownMean)
@@ -98,7 +98,7 @@ func truth(q, never float64) float64 {
 	return math.Inf(1)
 }
 
-// starvedWaits is the share of the waits that the clients begin that starve.
+// starvedWaits returns the share of all waits that starved clients begin.
 func (l knownLock) starvedWaits() float64 {
 	if l.timeout == 0 {
 		return l.starved
@@ -107,8 +107,8 @@ func (l knownLock) starvedWaits() float64 {
 	return l.starved / (l.starved + (1-l.starved)*float64(l.timeout)/others)
 }
 
-// A percentile that is printed as exact must be that of the waits as they would be without a timeout, and a lower
-// bound must not exceed it. Where the truth lies beyond the timeout or the window, these are the bounds.
+// A percentile reported as exact must be that of the waits without a timeout, and a lower bound must not exceed it. If
+// the truth lies beyond the timeout or the window, that limit is the lower bound.
 func TestPercentilesOfKnownWaits(t *testing.T) {
 	t.Parallel()
 	inTime := howItEnds{name: "in time"}
@@ -127,7 +127,7 @@ func TestPercentilesOfKnownWaits(t *testing.T) {
 	}
 }
 
-// chance is how far a percentile of so few waits may be off.
+// chance is the factor by which chance may change a percentile of so few waits.
 const chance = 1.15
 
 func (l knownLock) check(t *testing.T, name string, w results.Waiting) {
@@ -141,9 +141,9 @@ func (l knownLock) check(t *testing.T, name string, w results.Waiting) {
 		{0.95, w.PerAcquisition.P95, w.Service.P95, w.PerClient.P95},
 		{0.99, w.PerAcquisition.P99, w.Service.P99, w.PerClient.P99},
 	} {
-		// Without a timeout a client that starves begins no wait in the window: its wait counts from the age that it had
-		// when the window opened, so the truth per acquisition is between the one with and the one without it. If some
-		// waits end late, these clients begin fewer than starvedWaits.
+		// Without a timeout a starved client begins no wait in the window. Its wait counts from its age when the window
+		// opened, so the truth per acquisition lies between the values with and without it. If some waits end late, starved
+		// clients begin a smaller share of waits than starvedWaits.
 		least, most := truth(p.q, l.starvedWaits()), truth(p.q, l.starvedWaits())
 		if l.timeout == 0 || l.ends.deaf > 0 {
 			least = truth(p.q, 0)
@@ -177,7 +177,7 @@ func (l knownLock) check(t *testing.T, name string, w results.Waiting) {
 	}
 }
 
-// The records of two generators make the same percentiles as one record of all clients.
+// The merged records of two generators give the same percentiles as a single record of all clients.
 func TestSumOfGeneratorsHasTheSamePercentiles(t *testing.T) {
 	t.Parallel()
 	for _, l := range []knownLock{{0.14, 0, howItEnds{}}, {0.14, knownMean, howItEnds{late: 0.1}}} {

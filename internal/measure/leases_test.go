@@ -10,7 +10,8 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// Leases are recorded until they end or are released, by µs since the window opened; too many are none.
+// Leases are recorded up to their end or release, in µs since the window opened. If there are too many, none are
+// returned.
 func TestLeases(t *testing.T) {
 	t.Parallel()
 	window := NewWindow(NewClock(), 0)

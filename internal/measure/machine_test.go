@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// The CPU of others is the time of all processes minus those of lockbench and Redis. Interrupts count for no process,
+// The CPU time of others is that of all processes minus that of lockbench and Redis. Interrupts count for no process,
 // and stolen time is separate.
 func TestWhatOthersUseOfTheMachine(t *testing.T) {
 	n := cores()
@@ -20,7 +20,7 @@ func TestWhatOthersUseOfTheMachine(t *testing.T) {
 	for _, test := range []struct {
 		name           string
 		h              Health
-		redis          float64 // of all cores, in seconds
+		redis          float64 // CPU seconds on all cores
 		foreign, steal float64
 	}{
 		{"a quiet machine", after(10, 6, 0, 4), 2, 0, 0},

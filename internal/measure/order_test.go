@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The tree must agree with counting by hand, whatever is done to it.
+// After any sequence of operations the tree must agree with a naive count.
 func TestArrivalsAgreeWithCounting(t *testing.T) {
 	type place struct {
 		*Waiter
@@ -54,7 +54,7 @@ func TestArrivalsAgreeWithCounting(t *testing.T) {
 	}
 }
 
-// One that starves while the others go round must not make the slots grow.
+// A waiter that starves while the others take turns must not make the slots grow.
 func TestAStarvedWaiterKeepsTheSlotsSmall(t *testing.T) {
 	var a arrivals
 	starved, other := NewWaiter(0), NewWaiter(1)
@@ -98,7 +98,7 @@ func TestShortTermFairness(t *testing.T) {
 	if got := workingSet([]*Key{round}); got == nil || *got != clients {
 		t.Errorf("round robin: a working set of %v, want %d", got, clients)
 	}
-	if got := workingSet([]*Key{barging}); got == nil || *got > 1.2 { // one block of ten has both
+	if got := workingSet([]*Key{barging}); got == nil || *got > 1.2 { // only one block of ten has both clients
 		t.Errorf("barging: a working set of %v, want about 1", got)
 	}
 }

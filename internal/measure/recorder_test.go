@@ -12,14 +12,14 @@ import (
 
 const second = int64(time.Second)
 
-// planned is a window from 1 s to 3 s.
+// planned returns a window from 1 s to 3 s.
 func planned(quota int64) *Window {
 	w := NewWindow(NewClock(), quota)
 	w.Plan(second, 3*second)
 	return w
 }
 
-// turns records whole turns back to back: wait, hold, release, think.
+// turns records complete consecutive turns: wait, hold, release, think.
 func turns(c *Client, from int64, phases ...int64) int64 {
 	asked := from
 	for ; len(phases) >= 4; phases = phases[4:] {
@@ -36,8 +36,7 @@ func turns(c *Client, from int64, phases ...int64) int64 {
 
 func TestAWaitBelongsToTheWindowInWhichItEnds(t *testing.T) {
 	r := NewRecorder(planned(0), 1)
-	// Asked 0.5 s before the window opens, granted 0.5 s after; then one that is
-	// open when it closes.
+	// The first wait begins 0.5 s before the window opens and ends 0.5 s after; the second is open when the window closes.
 	turns(r.Client(0), second/2, second, second, 0, 0, 2*second, 0, 0, 0)
 	w := recorded(r).Waiting
 	if w.PerAcquisition.Count != 1 || w.PerAcquisition.Censored != 1 || w.Open != 1 {
@@ -101,7 +100,7 @@ func TestBooksFindWhatIsMissing(t *testing.T) {
 
 func TestEveryClientWeighsTheSame(t *testing.T) {
 	r := NewRecorder(planned(0), 10)
-	// Nine clients with ten waits of 100 ms, one that barges in a thousand times.
+	// Nine clients wait ten times for 100 ms, and one barges in a thousand times.
 	for i := range 9 {
 		var waits []int64
 		for range 10 {
@@ -144,7 +143,7 @@ func TestNothingIsClamped(t *testing.T) {
 	}
 }
 
-// recorded returns a run with what a Recorder recorded, of one key if none is given.
+// recorded returns a run with the records of a Recorder, with one key if none is given.
 func recorded(r *Recorder, keys ...*Key) (run results.Run) {
 	if keys == nil {
 		keys = []*Key{NewKey(r.window, 1, time.Second, 0)}
@@ -154,9 +153,8 @@ func recorded(r *Recorder, keys ...*Key) (run results.Run) {
 	return run
 }
 
-// A client whose one wait takes the whole window may be one that always waits so
-// long, or one like the others: per client the median is known to be no less than
-// without it, and no more.
+// A client whose single wait takes the whole window may always wait that long, or may be like the others. Per client
+// only a lower bound of the median is known: the median without that client.
 func TestClientsWithoutATurnMakePercentilesBounds(t *testing.T) {
 	for starved := range 4 {
 		r := NewRecorder(planned(0), 10)
@@ -186,8 +184,8 @@ func waits(all ...int64) (open []results.Wait) {
 	return open
 }
 
-// A slice of the timeline counts the waits that are still under way, and those
-// that were when it began only from the age on that they had then.
+// A slice of the timeline counts open waits. Waits that were open when the slice began count only from the age that
+// they had then.
 func TestASliceCountsWaitsUnderWay(t *testing.T) {
 	r := NewRecorder(planned(0), 1)
 	crowd := waits(5*second, 6*second, 7*second)
@@ -198,13 +196,13 @@ func TestASliceCountsWaitsUnderWay(t *testing.T) {
 	for i := range crowd {
 		crowd[i].NS += second
 	}
-	// Of a hundred waits begun 97 ended after 1 µs: those that had begun earlier
-	// could not. With these among them the share would be 97 of 100.
+	// Of a hundred waits that began in the slice, 97 ended after 1 µs. Older waits could not end at that age, so they must
+	// not change this share.
 	got := r.Recent(append(crowd, waits(10, 20, 30)...))
 	if got.P50.NS < 1000 || got.P50.NS > 1010 || got.P50.AtLeast || got.Max.NS != 1000 {
 		t.Errorf("p50 %v, p99 %v, max %v", got.P50, got.P99, got.Max)
 	}
-	// Now three that had just begun have been waiting ever since.
+	// In the next slice three waits that had just begun are still open.
 	for range 97 {
 		turns(r.Client(0), 2*second, 1000, 0, 0, 0)
 	}
@@ -255,7 +253,7 @@ func TestAWindowClosesWithItsQuota(t *testing.T) {
 	}
 }
 
-// Booking a whole acquisition is on the path of every strategy measured.
+// BenchmarkTurn measures the cost of recording a complete acquisition, which every measured strategy incurs.
 func BenchmarkTurn(b *testing.B) {
 	w := NewWindow(NewClock(), 0)
 	w.Plan(0, math.MaxInt64)
@@ -276,7 +274,7 @@ func BenchmarkTurn(b *testing.B) {
 	}
 }
 
-// Client i is of part i mod 2, also where many clients share a shard.
+// Client i belongs to part i mod 2, also if many clients share a shard.
 func TestPartsOfAMixedStrategy(t *testing.T) {
 	for _, clients := range []int{2, 3, 40, 101} {
 		r := NewRecorder(planned(0), clients)
@@ -316,7 +314,8 @@ func TestPartsOfAMixedStrategy(t *testing.T) {
 	}
 }
 
-// A lease that comes after the timeout says nothing of the waits that were given up, in each part of a mixed strategy.
+// In each part of a mixed strategy, a lease granted after the timeout must not make the percentiles of given-up waits
+// exact.
 func TestPartsBoundWaitsThatWereGivenUp(t *testing.T) {
 	t.Parallel()
 	r := NewRecorder(planned(0), 2)
@@ -334,7 +333,7 @@ func TestPartsBoundWaitsThatWereGivenUp(t *testing.T) {
 	}
 }
 
-// Each kind of duration has a distribution of its own in the document.
+// Each kind of duration has a separate distribution in the document.
 func TestEveryKindHasItsPlace(t *testing.T) {
 	r := NewRecorder(planned(0), 1)
 	for kind := range kindCount {
@@ -351,7 +350,7 @@ func TestEveryKindHasItsPlace(t *testing.T) {
 	}
 }
 
-// A slice of the timeline counts the waits that ended without a lease as longer than they were.
+// In a slice of the timeline, a wait that ended without a lease counts as longer than it lasted.
 func TestASliceCountsWaitsThatTimedOut(t *testing.T) {
 	r := NewRecorder(planned(0), 1)
 	r.Recent(nil)

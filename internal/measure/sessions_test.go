@@ -10,7 +10,7 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// watched is a lease that says when it is lost.
+// watched is a lease that reports its loss.
 type watched struct {
 	plain
 	lost chan struct{}
@@ -18,9 +18,9 @@ type watched struct {
 
 func (w watched) Lost() <-chan struct{} { return w.lost }
 
-// Where a lease is its holder's session, releases show whether holders overlapped: one whose
-// session had ended had outstayed its lease, however soon after its grant; two that were held
-// to the end are a breach, however long after.
+// If a lease lasts as long as its holder's session, the releases show whether holders overlapped. A holder whose
+// session had ended held for longer than its lease, even if it released soon after the grant. If both leases were held
+// until their release, the overlap is a breach.
 func TestOverlapsOfSessions(t *testing.T) {
 	over := make(chan struct{})
 	close(over)
@@ -106,11 +106,11 @@ func TestOverlapsOfSessions(t *testing.T) {
 			waiters := people()
 			for _, do := range test.steps {
 				do(k, waiters)
-				Seen([]*Key{k}) // which changes nothing, as at a fault in the middle of a run
+				Seen([]*Key{k}) // as at a fault during the run; must change nothing
 			}
 			got := Audit([]*Key{k})
 			if name == "no client has released" {
-				got.OverlapNS = 0 // until now
+				got.OverlapNS = 0 // depends on the current time
 			}
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Error(diff)
@@ -119,7 +119,7 @@ func TestOverlapsOfSessions(t *testing.T) {
 	}
 }
 
-// fenced is a lease with a token, which knows nothing of time.
+// fenced is a lease that has a token and does not report its validity.
 type fenced struct {
 	plain
 	token int64

@@ -6,7 +6,7 @@ func TestALockThatStoodStill(t *testing.T) {
 	const ms = second / 1000
 	for _, test := range []struct {
 		name string
-		do   func(k *Key, w []*Waiter) // the window is from 1 to 3 s
+		do   func(k *Key, w []*Waiter) // in a window from 1 s to 3 s
 		want int64
 	}{
 		{"free, and one client waited", func(k *Key, w []*Waiter) {
@@ -56,7 +56,7 @@ func TestALockThatStoodStill(t *testing.T) {
 	}
 }
 
-// A largest bypass beyond the acquisitions of the window counts those of the warm-up.
+// The bypasses of a wait include only acquisitions in the window, not those of the warm-up.
 func TestBypassesAreOfTheWindow(t *testing.T) {
 	k, w := NewKey(planned(0), 1, 0, 0), people()
 	barge := func(from int64) {
@@ -76,7 +76,7 @@ func TestBypassesAreOfTheWindow(t *testing.T) {
 	if got := k.Enter(w[1], second+100, plain{}).Bypassed; got != 10 {
 		t.Errorf("in the window it was bypassed %d times, want 10", got)
 	}
-	if got := k.Leave(w[2], second+200); got != 10 { // by no other: the one before it was ahead
+	if got := k.Leave(w[2], second+200); got != 10 { // the other grant went to a waiter ahead of it
 		t.Errorf("in the window the next was bypassed %d times, want 10", got)
 	}
 }

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// queue has clients take turns on one key in the order in which they came, so many in all,
-// and then stop; those of them that are left out wait for ever.
+// queue lets clients acquire one key in order of arrival until granted acquisitions have been made. The clients in
+// leftOut wait for ever.
 func queue(clients, granted int, leftOut ...int) (*Recorder, []*Key) {
 	r := NewRecorder(planned(0), clients)
 	key := NewKey(r.window, 1, time.Hour, clients)
@@ -41,9 +41,9 @@ func queue(clients, granted int, leftOut ...int) (*Recorder, []*Key) {
 	return r, []*Key{key}
 }
 
-// A client without a turn starves only if there were turns enough for it to have had one. With several keys the queue
-// on
-// one may be long by chance, and where clients are only slots for arrivals none has a share: then it is not known.
+// A client without an acquisition starves only if there were enough acquisitions for a fair share of one. The number is
+// unknown with several keys, because the queue of one may be long by chance, and in an open loop, where clients are
+// only slots.
 func TestStarvedIsLessThanAFairShareCouldHaveGiven(t *testing.T) {
 	for _, test := range []struct {
 		name             string
