@@ -33,7 +33,7 @@ func TestAServerThatLosesKeys(t *testing.T) {
 		}},
 		{"eviction", "the server evicted", func(t *testing.T, _ *redistest.Server, c client) {
 			done(t, c.ConfigSet(t.Context(), "maxmemory-policy", "allkeys-random").Err())
-			poll.Until(t, "a write of a client evicts", func() bool { // only while a client holds the lock is there a key to evict
+			poll.Until(t, "a write of a client evicts", func() bool { // needs a holder, whose key it evicts
 				done(t, c.ConfigSet(t.Context(), "maxmemory", "1").Err())
 				time.Sleep(20 * time.Millisecond)
 				done(t, c.ConfigSet(t.Context(), "maxmemory", "0").Err())

@@ -9,8 +9,8 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// Key audits one key from the clients' side: who waits for it, who holds it, and whether holders overlap. It counts a
-// lease from the return of Acquire to the call of Release. The lock is held for at least that long, so every overlap
+// Key audits one key from the clients' side: it records the waiters, the holders and the overlaps of holders. It counts
+// a lease from the return of Acquire to the call of Release. The lock is held for at least that long, so every overlap
 // that Key reports is real.
 type Key struct {
 	window   *Window
