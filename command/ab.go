@@ -23,7 +23,7 @@ import (
 	"github.com/lockbench/lockbench/results/compare"
 )
 
-// ab is a comparison of two builds: its flags, and what has been measured.
+// ab holds the flags of the command ab and the state of its comparison.
 type ab struct {
 	gate   *gate
 	redis  lockbench.StoreOptions
@@ -38,13 +38,13 @@ type ab struct {
 	base, head compare.Side // the reports of complete pairs; a side's name is its program
 
 	begun   time.Time
-	at      string        // the Redis, for the comparison
-	longest time.Duration // that a pair took
-	late    bool          // there is no time for another pair
-	crowded string        // why a client alone was not measured
+	at      string        // version, source and topology of Redis, for the report
+	longest time.Duration // duration of the longest pair so far
+	late    bool          // the rest of the budget is too short for another pair
+	crowded string        // reason why a single client was not measured; "" if it is measured
 }
 
-// The values of --until: as many pairs as --pairs, or more of them until there is a verdict.
+// The values of --until: exactly --pairs pairs, or more until there is a verdict.
 const untilPairs, untilDecided = "pairs", "decided"
 
 func (a *app) ab() *cobra.Command {
@@ -106,10 +106,10 @@ func (f *ab) register(set *pflag.FlagSet) {
 	addGroups(set, verdict, servers)
 }
 
-// notAlone are the flags of run for several generators.
+// notAlone lists the flags of run for several generators, which ab and record do not allow.
 const notAlone = "generators generator session join-timeout"
 
-// notOfRuns are the flags of run that ab sets itself, or for all runs.
+// notOfRuns lists the flags of run that FLAGS must not contain, because ab sets them itself or has them as own flags.
 var notOfRuns = strings.Fields("redis ca-file topology image " + notAlone + " quiet output dry-run")
 
 func (f *ab) validate(builds []string) error {
@@ -137,7 +137,7 @@ func (f *ab) validate(builds []string) error {
 	return errors.Join(problems...)
 }
 
-// runnable returns an error if a build is no program that can be started.
+// runnable returns an error unless build is an executable program.
 func runnable(build string) error {
 	_, err := exec.LookPath(build)
 	if wrong, is := errors.AsType[*exec.Error](err); is {
@@ -152,11 +152,12 @@ func runnable(build string) error {
 const (
 	// maxPairs is far above any useful number.
 	maxPairs = 1000
-	// usualBudget is the default with --until decided.
+	// usualBudget is the default budget with --until decided.
 	usualBudget = 15 * time.Minute
 )
 
-// runPaired measures both builds and judges them. What has been measured is written, also after Ctrl-C.
+// runPaired measures both builds in pairs, writes the comparison and returns its verdict as an error. After Ctrl-C it
+// writes the comparison of the complete pairs.
 func (a *app) runPaired(ctx context.Context, f *ab, outputs []output[*compare.Comparison]) (err error) {
 	folder := f.keep
 	if folder == "" {
@@ -208,9 +209,10 @@ func (a *app) runPaired(ctx context.Context, f *ab, outputs []output[*compare.Co
 	return &exit{ExitInvalid, errors.New(c.Headline())}
 }
 
-// paired measures pairs and compares them; with --until decided, then twice as many, and again, while it is undecided
-// and there is time. Each look at the pairs has half of the alpha of the one before, so that all together do not exceed
-// it. The comparison is nil if there is no pair, or nothing to compare.
+// paired measures pairs and compares them. With --until decided it doubles the number of pairs and tests again while
+// the verdict is undecided and the budget lasts. Each test has half the alpha of the previous one, so that the
+// false-positive rate of all tests together stays below alpha. The comparison is nil if no pair is complete or the
+// pairs cannot be compared.
 func (a *app) paired(
 	ctx context.Context, f *ab, redis lockbench.StoreOptions, folder string,
 ) (c *compare.Comparison, failed error) {
@@ -222,7 +224,7 @@ func (a *app) paired(
 			rules.Alpha /= 2
 		}
 		failed = a.measurePairs(ctx, f, redis, folder, pairs, rules)
-		if len(f.head.Reports) == before { // nothing to look at, or nothing new
+		if len(f.head.Reports) == before { // no new pair to test
 			return c, failed
 		}
 		var err error
@@ -243,7 +245,7 @@ func (a *app) paired(
 	}
 }
 
-// compared compares the complete pairs.
+// compared returns the comparison of the complete pairs.
 func (f ab) compared(rules compare.Rules) (*compare.Comparison, error) {
 	f.base.Name, f.head.Name = untrusted.Printable(f.base.Name), untrusted.Printable(f.head.Name)
 	c, err := compare.Paired(f.base, f.head, rules)
@@ -257,7 +259,7 @@ func (f ab) compared(rules compare.Rules) (*compare.Comparison, error) {
 	return c, nil
 }
 
-// keepPairs has a second signal write the comparison of the pairs so far.
+// keepPairs makes a second signal write the comparison of the pairs measured so far.
 func (a *app) keepPairs(soFar ab, rules compare.Rules) {
 	a.ended.keep(func() error {
 		c, err := soFar.compared(rules)
@@ -269,7 +271,7 @@ func (a *app) keepPairs(soFar ab, rules compare.Rules) {
 	})
 }
 
-// measurePairs runs pairs until there are so many, ctx or the budget ends, or a build cannot be measured.
+// measurePairs runs pairs until there are as many as pairs, ctx ends, the budget ends or a build cannot be measured.
 func (a *app) measurePairs(
 	ctx context.Context, f *ab, redis lockbench.StoreOptions, folder string, pairs int, rules compare.Rules,
 ) error {
@@ -295,7 +297,7 @@ func (a *app) measurePairs(
 			return err
 		}
 		f.base.Reports, f.head.Reports = append(f.base.Reports, pair[0]), append(f.head.Reports, pair[1])
-		a.keepPairs(*f, rules) // the reports are only added to
+		a.keepPairs(*f, rules) // a shallow copy is enough, because reports are only appended
 		f.longest = max(f.longest, time.Since(begun))
 		if !f.quiet {
 			glance := compare.Glance(compare.Side{Reports: pair[:1]}, compare.Side{Reports: pair[1:]}, f.gate.rules)
@@ -306,8 +308,8 @@ func (a *app) measurePairs(
 	return nil
 }
 
-// pair runs both builds with these flags, in these turns. A report's file is the prefix, the side and the pair's
-// number.
+// pair runs both builds with these flags, in the order of turns (0 is the base, 1 the head). A report's file name
+// consists of prefix, side and number.
 func (f *ab) pair(
 	ctx context.Context, turns []int, number int, flags []string, redis lockbench.StoreOptions, folder, prefix string,
 ) (pair [2]results.File, err error) {
@@ -324,8 +326,8 @@ func (f *ab) pair(
 	return pair, nil
 }
 
-// oneClient runs one client of both builds, without contention. Flags that a single client cannot have, such as the
-// parts of a mixed strategy, leave it out.
+// oneClient runs both builds with a single client, without contention. If the first pair shows that a single client is
+// not possible with these flags, for example with a mixed strategy, it records the reason and skips later pairs.
 func (f *ab) oneClient(
 	ctx context.Context, turns []int, number int, redis lockbench.StoreOptions, folder string,
 ) error {
@@ -343,22 +345,23 @@ func (f *ab) oneClient(
 	return err
 }
 
-// flagsOfOne returns the flags of a run of one client with the strategies of FLAGS. It is as short as counts allow.
+// flagsOfOne returns the flags of a run of one client with the strategies of FLAGS. The run is short, because it
+// measures counts per acquisition, which hardly vary.
 func (f *ab) flagsOfOne(pair int) []string {
 	flags := []string{"--no-baselines", "--seed", strconv.Itoa(pair), "--clients", "1", "--instances", "1"}
 	runs, _ := ofRuns(f.runs)
 	length := []string{"--iterations", "300", "--warmup", "0s", "--hold", "1ms"}
 	for _, list := range runs.strategies {
 		flags = append(flags, "--strategy", list)
-		if strings.Contains(list, "exec:") { // drivers know no iterations
+		if strings.Contains(list, "exec:") { // drivers do not support --iterations
 			length = []string{"--duration", "500ms", "--warmup", "100ms", "--hold", "1ms"}
 		}
 	}
 	return append(flags, length...)
 }
 
-// flagsOf returns the flags of the runs of a pair: the user's come last and count. A workload may have a
-// duration of its own.
+// flagsOf returns the flags of the runs of a pair. The user's flags come last, so they override ab's defaults. With
+// --workload or --file, ab sets no duration, because the file may set one.
 func (f *ab) flagsOf(pair int) []string {
 	usual := []string{"--no-baselines", "--seed", strconv.Itoa(pair)}
 	if runs, in := ofRuns(f.runs); runs.file == "" && runs.all == "" {
@@ -369,9 +372,8 @@ func (f *ab) flagsOf(pair int) []string {
 	return append(usual, f.runs...)
 }
 
-// order returns for each pair whether the head goes first: in half of the pairs, in an
-// order shuffled by the seed. So neither side gains from its position or from a
-// rhythm of the machine.
+// order returns for each pair whether the head runs first: in half of the pairs, shuffled by the seed, so that neither
+// side gains from its position or from periodic load on the machine.
 func order(pairs int, seed int) []bool {
 	headFirst := make([]bool, pairs)
 	for i := range headFirst {

@@ -25,7 +25,7 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// adviseFlags are the flags of advise.
+// adviseFlags holds the flags of advise.
 type adviseFlags struct {
 	purpose    string
 	language   string
@@ -41,8 +41,7 @@ type adviseFlags struct {
 	dryRun     bool
 }
 
-// contention lists the options of run that describe a contention; advise sets the
-// others itself.
+// contention lists the workload options that the user may set; advise chooses the others.
 var contention = strings.Fields("clients instances keys key-dist hold think rate arrivals ttl timeout work fence " +
 	"coalesce pool duration warmup seed")
 
@@ -134,7 +133,7 @@ func (f *adviseFlags) register(set *pflag.FlagSet) {
 	addGroups(set, workload, servers, outputs)
 }
 
-// question returns what the flags ask, and every error in them.
+// question returns the question that the flags define, and every error in them.
 func (f *adviseFlags) question(ctx context.Context, given func(string) bool) (advise.Question, error) {
 	points, err := f.workload.Points()
 	problems := flatten(err)
@@ -168,10 +167,11 @@ func (f *adviseFlags) question(ctx context.Context, given func(string) bool) (ad
 	return q.Sized(given("duration"), given("warmup"))
 }
 
-// noLock is the error of a question without a lock to compare: what the other errors lead to.
+// noLock is the error of a question without a lock to compare. It is often a consequence of another error.
 const noLock = "--strategy: there is no lock to compare"
 
-// causes returns what is wrong with a question, without what follows from it: no lock is of an unknown language.
+// causes returns the errors of a question without those that other errors cause: for example, an unknown language also
+// leaves no lock to compare.
 func causes(q advise.Question) (problems []error) {
 	for _, problem := range flatten(q.Validate()) {
 		switch text := problem.Error(); {
@@ -188,7 +188,8 @@ func causes(q advise.Question) (problems []error) {
 	return problems
 }
 
-// driversFor returns the drivers of libraries in a language, and those that cannot be started, with the reason.
+// driversFor returns the drivers of libraries in a language and, in absent, those that cannot be started, each with
+// the reason.
 func driversFor(
 	ctx context.Context, language string, purpose advise.Purpose,
 ) (found []strategies.Variant, absent []results.LeftOut) {
@@ -224,7 +225,7 @@ func driversFor(
 	return found, absent
 }
 
-// answer measures, and writes the advice.
+// answer measures the locks and writes the advice.
 func (a *app) answer(ctx context.Context, f *adviseFlags, q advise.Question, outputs []output[*advise.Document]) error {
 	progress := a.newProgress(f.quiet)
 	advice, err := q.Answer(ctx, lockbench.Run, progress.report)
@@ -240,7 +241,7 @@ func (a *app) answer(ctx context.Context, f *adviseFlags, q advise.Question, out
 	return advised(advice, err)
 }
 
-// advised returns an error with the exit code of the advice; nil if there is advice.
+// advised returns the error of advise with its exit code; nil if a lock is recommended.
 func advised(a *advise.Document, err error) error {
 	switch {
 	case a.Interrupted:

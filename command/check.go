@@ -68,7 +68,7 @@ func (a *app) check() *cobra.Command {
 	return cmd
 }
 
-// oneLock refuses all but one argument.
+// oneLock returns an error unless there is exactly one argument.
 func oneLock(_ *cobra.Command, args []string) error {
 	if len(args) == 1 {
 		return nil
@@ -76,7 +76,7 @@ func oneLock(_ *cobra.Command, args []string) error {
 	return fmt.Errorf("NAME is needed, one lock such as lockbench check pubsub; %d given", len(args))
 }
 
-// conforms returns an error for the checks that found a broken promise or came to no verdict.
+// conforms returns the error, with its exit code, for checks that failed or have no verdict; nil if the lock conforms.
 func conforms(ctx context.Context, found *conformance.Document) error {
 	broken, unknown := found.With(locktest.Broken), found.With(locktest.NotJudged)
 	untried := found.With(locktest.NotTried)

@@ -63,7 +63,7 @@ func (a *app) selfcheck() *cobra.Command {
 	return cmd
 }
 
-// proven returns an error for the checks that failed; nil if none failed.
+// proven returns the error of selfcheck, with its exit code; nil if no check failed.
 func proven(ctx context.Context, s *selfcheck.Document, err error) error {
 	switch failed := s.With(selfcheck.Fail); {
 	case s.Interrupted && ctx.Err() != nil:

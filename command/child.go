@@ -1,6 +1,6 @@
 package command
 
-// The processes that carry out the runs of ab, record and claims: this program, or other builds of it.
+// ab, record and claims execute their runs in child processes: this program or other builds of it.
 
 import (
 	"bytes"
@@ -18,19 +18,19 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// child is a run of a lockbench in another process.
+// child describes one run that another lockbench process executes.
 type child struct {
 	program string
 	flags   []string
 	redis   lockbench.StoreOptions
-	report  string // the file that it writes; "" if another generator writes it
+	report  string // file into which the child writes its report; "" if another generator writes the report
 }
 
-// patience is how long a run may take to end after an interrupt.
+// patience is how long a child may run after an interrupt before it is killed.
 const patience = 30 * time.Second
 
-// run runs the child to its end, and interrupts it when ctx ends. It returns a report
-// also if the run broke a guarantee or its figures cannot be trusted.
+// run waits for the child to end, and interrupts it when ctx ends. It also returns the report of a run that broke a
+// guarantee or whose figures cannot be trusted.
 func (c child) run(ctx context.Context) (*results.Report, error) {
 	flags := slices.Concat([]string{"run"}, c.flags, []string{"--quiet"})
 	if c.report != "" {
@@ -68,8 +68,9 @@ func (c child) run(ctx context.Context) (*results.Report, error) {
 	return nil, &exit{code, fmt.Errorf("%s ended with %w:\n%s", c.program, err, said.String())}
 }
 
-// environment returns the environment of this process with the address of Redis, and without the other variables that
-// set flags. The password goes here because ps does not show it. Without an address nothing changes.
+// environment returns the child's environment: that of this process, with the LOCKBENCH_ variables replaced by the
+// address and credentials of Redis. The password is passed here because ps shows arguments. If the child has no
+// address, the environment is unchanged.
 func (c child) environment() []string {
 	if c.redis.Address == "" {
 		return os.Environ()

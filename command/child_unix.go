@@ -7,7 +7,6 @@ import (
 	"syscall"
 )
 
-// apart puts a run into a process group of its own: a Ctrl-C in the terminal would
-// otherwise reach it twice, once from the terminal and once from us, and the second
-// signal stops it uncleanly.
+// apart puts a child into its own process group. Otherwise a Ctrl-C would reach the child twice, from the terminal and
+// from this process, and the second signal would make it abandon its run.
 func apart(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }

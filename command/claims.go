@@ -25,10 +25,10 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// claimsFlags are the flags of claims.
+// claimsFlags holds the flags of claims.
 type claimsFlags struct {
 	redis   lockbench.StoreOptions
-	rounds  int // replaces the claims' rounds; 0 means theirs
+	rounds  int // rounds of each run; 0 means the number in the claim
 	title   string
 	outputs *outputs[*claims.Document]
 	counter bool
@@ -70,7 +70,7 @@ func (a *app) claims() *cobra.Command {
 		bench := a.bench(f)
 		clash := check(outputs, f.reads(args, chosen)...)
 		var wrong error
-		if !f.list { // a claim may be of a lock that this program was built without
+		if !f.list { // --list must also work for a claim whose lock was left out of this build
 			wrong = bench.Check(chosen)
 		}
 		if err := given.refuse(unknown, f.redis.Validate(), wrong, clash); err != nil {
@@ -104,7 +104,7 @@ func (f *claimsFlags) register(set *pflag.FlagSet) {
 	addGroups(set, servers)
 }
 
-// reads returns the claims' files, and those that their command lines name.
+// reads returns the files that the command reads: claim files and the files that the claims' command lines name.
 func (f *claimsFlags) reads(words []string, chosen []claims.Claim) []string {
 	files := append(slices.Clone(words), f.redis.CAFile)
 	for _, claim := range chosen {
@@ -115,8 +115,8 @@ func (f *claimsFlags) reads(words []string, chosen []claims.Claim) []string {
 	return files
 }
 
-// bench carries out the claims' command lines as this command does, but ignores the
-// environment: others must be able to reproduce the results.
+// bench returns a Bench that executes the claims' command lines as run would, but ignores LOCKBENCH_ variables, so that
+// others can reproduce the results.
 func (a *app) bench(f *claimsFlags) *claims.Bench {
 	b := &claims.Bench{Plan: planOf, Run: lockbench.Run, Generators: inProcesses, Redis: f.redis}
 	if !f.quiet {
@@ -125,8 +125,9 @@ func (a *app) bench(f *claimsFlags) *claims.Bench {
 	return b
 }
 
-// planOf parses a claim's line as run parses its flags. It accepts only the strategies, the workload and the
-// kind of servers: others trust a claim with figures, not with servers, programs, images and outputs.
+// planOf parses a claim's command line as run parses its flags. It accepts only flags for strategies, the workload and
+// the topology and durability of servers. A claim file may come from another person, so it must not choose addresses,
+// programs, images or output files.
 func planOf(words []string) (lockbench.Plan, error) {
 	f, set, err := parsed(words, false)
 	f.others = true
@@ -146,7 +147,7 @@ func planOf(words []string) (lockbench.Plan, error) {
 		}
 	})
 	in := &input{set: set, origins: workloads.Origins{}}
-	if err := in.workload(f.file, &f.workload); err != nil { // which quotes the file
+	if err := in.workload(f.file, &f.workload); err != nil { // err quotes the file, which may hold a secret
 		problems = append(problems,
 			fmt.Errorf("--workload: %s is not a valid workload: lockbench --workload %s --dry-run prints its faults",
 				f.file, f.file))
@@ -155,8 +156,7 @@ func planOf(words []string) (lockbench.Plan, error) {
 	return plan, in.refuse(append(problems, wrong)...)
 }
 
-// chooseClaims returns the claims with these numbers and from these files; all claims
-// if words is empty.
+// chooseClaims returns the claims that words denote, each a number or a file; all claims if words is empty.
 func chooseClaims(words []string) ([]claims.Claim, error) {
 	all, err := claims.All()
 	if err != nil || len(words) == 0 {
@@ -173,7 +173,7 @@ func chooseClaims(words []string) ([]claims.Claim, error) {
 	return chosen, nil
 }
 
-// chooseClaim returns the claim of a number or a file.
+// chooseClaim returns the claim with the number word, or reads it from the file word.
 func chooseClaim(all []claims.Claim, word string) (claims.Claim, error) {
 	number, err := strconv.Atoi(word)
 	if err != nil {
@@ -199,7 +199,7 @@ func completeClaims(*cobra.Command, []string, string) ([]string, cobra.ShellComp
 	return offered, cobra.ShellCompDirectiveDefault
 }
 
-// claimRows lists the claims, with their commands if that is wanted.
+// claimRows returns a table of the claims, with their command lines if commands is set.
 func claimRows(all []claims.Claim, commands bool) (rows [][]string) {
 	for _, c := range all {
 		rows = append(rows, []string{c.Name(), string(c.Says)})
@@ -212,7 +212,7 @@ func claimRows(all []claims.Claim, commands bool) (rows [][]string) {
 	return rows
 }
 
-// test carries the claims out and writes the verdicts.
+// test runs the experiments of the claims and writes the verdicts.
 func (a *app) test(
 	ctx context.Context, bench *claims.Bench, chosen []claims.Claim, f *claimsFlags, outputs []output[*claims.Document],
 ) error {
@@ -249,8 +249,8 @@ func (a *app) test(
 // client is the Redis client of most strategies.
 const client = "github.com/redis/go-redis/v9"
 
-// libraries returns the third-party libraries that the claims measure, and our own
-// strategies' client, with their versions in this build.
+// libraries returns the modules of the third-party libraries that the claims measure, and go-redis, each with its
+// version in this build. It returns nil if the claims measure no third-party library.
 func libraries(all []claims.Claim) []string {
 	var named []string
 	for _, claim := range all {
@@ -269,7 +269,7 @@ func libraries(all []claims.Claim) []string {
 	return versions(append(named, client))
 }
 
-// versions returns modules with their versions, if this build knows them.
+// versions returns those of the modules that are in this build, each with its version.
 func versions(modules []string) []string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -284,8 +284,8 @@ func versions(modules []string) []string {
 	return all
 }
 
-// inProcesses runs a command line on one Redis in several processes of this program at the
-// same time, and returns their report.
+// inProcesses runs a command line in several generator processes of this program against one Redis, and returns their
+// common report.
 func inProcesses(
 	ctx context.Context, words []string, processes int, options lockbench.StoreOptions,
 ) (report *results.Report, err error) {
@@ -323,6 +323,6 @@ func inProcesses(
 		return nil, err
 	}
 	report = reports[0]
-	report.Redis = redis.Describe() // the processes know only its address
+	report.Redis = redis.Describe() // the child processes know only the address
 	return report, nil
 }

@@ -22,25 +22,25 @@ import (
 )
 
 // Main runs the command with these arguments, without the program's name, and
-// returns the exit code, one of the Exit constants. Environment variables named
-// LOCKBENCH_FLAG stand in for flags that are not given.
+// returns the exit code, one of the Exit constants. An environment variable named
+// LOCKBENCH_FLAG sets --flag if it is not given.
 //
-// The first SIGINT, SIGTERM or SIGHUP ends the measuring early and cleanly, as does
-// the end of ctx. After a second signal, half a second later or more, Main writes the runs
-// that have ended and returns while its goroutines still run: the caller must end the process.
+// The first SIGINT, SIGTERM or SIGHUP ends the measurement early and cleanly, as does
+// the end of ctx. After a second signal, at least half a second later, Main writes the
+// completed runs and returns while its goroutines still run: the caller must end the process.
 func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	servers.Quiet()
 	a := &app{stdout: stdout, stderr: &locked{to: stderr}}
 	return a.interruptible(ctx, func(ctx context.Context) int { return a.execute(ctx, args, stdin) })
 }
 
-// Root returns the command with all its subcommands, to write manual pages of it.
+// Root returns the command with all its subcommands, for a generator of manual pages.
 func Root() *cobra.Command { return (&app{stdout: io.Discard, stderr: &locked{to: io.Discard}}).root() }
 
-// app is one call of Main.
+// app is the state of one call of Main.
 type app struct {
 	stdout io.Writer
-	stderr *locked // signals and work write to it from different goroutines
+	stderr *locked // the signal handler and the work write from different goroutines
 	ended  ended
 }
 
@@ -62,17 +62,17 @@ func (a *app) execute(ctx context.Context, args []string, stdin io.Reader) int {
 	return code
 }
 
-// mostLines is how many lines of errors a command prints.
+// mostLines is the largest number of error lines that a command prints.
 const mostLines = 20
 
-// complain writes an error with the prefix on each line, and the next steps for errors of servers, each step once.
+// complain prints an error with the prefix on each line, then each recommended next step once.
 func (a *app) complain(err error) {
 	if err == nil {
 		return
 	}
 	var lines, advice []string
 	for line := range strings.Lines(err.Error()) {
-		if line = strings.TrimPrefix(strings.TrimSpace(line), prefix); line == "" { // a child has written it
+		if line = strings.TrimPrefix(strings.TrimSpace(line), prefix); line == "" { // a child process adds the prefix, too
 			continue
 		}
 		next, said := strings.CutPrefix(line, "next: ")
@@ -99,10 +99,11 @@ func (a *app) complain(err error) {
 // prefix begins each message.
 const prefix = "lockbench: "
 
-// message returns a message. It may quote a server's error, a document or a file's name.
+// message returns the lines of a message with the prefix. The text may quote a server, a document or a file's name, so
+// control characters are replaced.
 func (a *app) message(text string) []string { return a.lines(prefix + text) }
 
-// lines returns a text for standard error: a line, on a terminal several that fit it.
+// lines returns a text for standard error as one line or, on a terminal, wrapped to its width.
 func (a *app) lines(text string) []string {
 	text = untrusted.Printable(text)
 	if wide := terminalWidth(a.stderr.to); wide > 0 {
@@ -111,7 +112,7 @@ func (a *app) lines(text string) []string {
 	return []string{text}
 }
 
-// say writes a message.
+// say prints a message on standard error.
 func (a *app) say(format string, args ...any) {
 	fmt.Fprintln(a.stderr, strings.Join(a.message(fmt.Sprintf(format, args...)), "\n"))
 }
@@ -122,7 +123,7 @@ func (a *app) warn(lines ...string) {
 	}
 }
 
-// columns prints rows of cells in columns.
+// columns prints rows as an aligned table on standard output.
 func (a *app) columns(rows [][]string) error {
 	p := layout.Page{Wide: a.width()}
 	p.Columns("", rows)
@@ -165,7 +166,7 @@ func (a *app) root() *cobra.Command {
 	return root
 }
 
-// noArguments refuses the arguments of a command that has none.
+// noArguments returns an error for arguments of a command that takes none.
 func noArguments(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -194,7 +195,7 @@ func versionLine() string {
 	return fmt.Sprintf("lockbench %s (%s)", lockbench.Version(), built)
 }
 
-// buildTags are those that this program was built with, separated by commas.
+// buildTags returns the build tags of this program, separated by commas.
 func buildTags() string {
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, setting := range info.Settings {
@@ -206,10 +207,10 @@ func buildTags() string {
 	return ""
 }
 
-// others are the words of errors about what cmd/lockbench leaves out under the tag redisonly.
+// others matches errors about stores, containers and OTLP, which cmd/lockbench leaves out under the tag redisonly.
 var others = regexp.MustCompile(`(?i)etcd|postgres|zookeeper|\bzk:|rueidis|container|docker client|without OTLP`)
 
-// leftOut returns advice for an error about what a build with these tags leaves out; "" if that is not the reason.
+// leftOut returns advice if the cause of an error may be that the build tags left a part of lockbench out, else "".
 func leftOut(tags, line string) string {
 	if !slices.Contains(strings.Split(tags, ","), "redisonly") || !others.MatchString(line) {
 		return ""

@@ -64,7 +64,7 @@ func (a *app) compare() *cobra.Command {
 	return cmd
 }
 
-// refusal names what is not the same on both sides.
+// refusal returns the error that lists the conditions in which the two sides differ.
 func refusal(different []compare.Difference) error {
 	problems := []error{errors.New("the runs of both sides differ in their conditions; --force compares them anyway")}
 	for _, d := range different {
@@ -73,7 +73,7 @@ func refusal(different []compare.Difference) error {
 	return errors.Join(problems...)
 }
 
-// twoArguments returns an error unless there are two arguments.
+// twoArguments returns an error that begins with what, unless there are exactly two arguments.
 func twoArguments(args []string, what string) error {
 	if len(args) == 2 {
 		return nil
@@ -81,8 +81,7 @@ func twoArguments(args []string, what string) error {
 	return fmt.Errorf("%s; %d given", what, len(args))
 }
 
-// gate holds the flags that compare and ab share: what counts as a difference, and where
-// to write it.
+// gate holds the flags that compare and ab share: the rules of the verdict and the outputs of the comparison.
 type gate struct {
 	rules   compare.Rules
 	outputs outputs[*compare.Comparison]
@@ -117,13 +116,13 @@ func (g *gate) register(set *pflag.FlagSet) {
 	g.outputs.register(set)
 }
 
-// percent is a share such as 5% or 0.05. It refuses a bare 5, which could mean 5 % or 500 %.
+// percent is the value of a flag such as 5% or 0.05. It rejects a bare 5, which could mean 5 % or 500 %.
 type percent float64
 
 func (p *percent) String() string { return strconv.FormatFloat(float64(*p)*100, 'g', 4, 64) + "%" }
 func (p *percent) Type() string   { return "percent" }
 
-// Set reads the text form.
+// Set parses 5% or 0.05; the result must be at least 0 and less than 1.
 func (p *percent) Set(text string) error {
 	digits, percents := strings.CutSuffix(strings.TrimSpace(text), "%")
 	number, err := strconv.ParseFloat(strings.TrimSpace(digits), 64)
@@ -149,9 +148,9 @@ func (g *gate) validate() error {
 	return nil
 }
 
-// judgement returns the error of a comparison; nil if it is not worse. Undecided is an error
-// for pairs, which are measured for a verdict, unless they scatter too much for one, but for
-// existing reports only if they cannot be compared; with strict rules it always is.
+// judgement returns the error of a comparison with its exit code; nil if the head is not worse. An undecided verdict
+// is an error with strict rules. Without them it is an error for pairs that do not scatter, because they were measured
+// to get a verdict, and for existing reports that cannot be compared.
 func judgement(c *compare.Comparison) error {
 	switch {
 	case len(c.Broken) > 0:

@@ -72,7 +72,8 @@ func (a *app) doctor() *cobra.Command {
 	return cmd
 }
 
-// examined returns the plan of a run on a user's server with these strategies, or with all that lock in its store.
+// examined returns a plan on the user's server with the given strategies; without any, with every strategy that locks
+// in this kind of store.
 func examined(at lockbench.StoreOptions, variants []strategies.Variant) (plan lockbench.Plan, err error) {
 	options := store.Options{Address: at.Address}
 	switch {

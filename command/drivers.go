@@ -50,7 +50,8 @@ func (a *app) install() *cobra.Command {
 	}
 }
 
-// installDrivers writes all drivers, because those of one language share files, and gets the libraries of some.
+// installDrivers writes the drivers of every language, because they share files, and installs the libraries of the
+// given languages.
 func (a *app) installDrivers(ctx context.Context, languages []string) error {
 	var problems []error
 	if len(languages) == 0 {
@@ -81,13 +82,14 @@ func (a *app) installDrivers(ctx context.Context, languages []string) error {
 	return a.columns(allDrivers(ctx))
 }
 
-// allDrivers starts every driver and asks what it is.
+// allDrivers starts every driver and returns a table with what each claims; a driver that fails is listed with its
+// error.
 func allDrivers(ctx context.Context) [][]string {
 	rows := [][]string{{"NAME", "CLAIMS", "LOCK"}}
 	found := driver.All()
 	for _, name := range slices.Sorted(maps.Keys(found)) {
 		hello, err := driver.Greet(ctx, []string{found[name]})
-		called := driver.Prefix + untrusted.Printable(name) // a file of that name
+		called := driver.Prefix + untrusted.Printable(name) // a file name may contain control characters
 		if err != nil {
 			rows = append(rows, []string{called, "–", "cannot be used: " + untrusted.Printable(err.Error())})
 			continue

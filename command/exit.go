@@ -11,8 +11,7 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// The exit codes. If several fit, the first in this order counts: an error (104, 113),
-// 130, 105, 111, 110, 112, 99.
+// The exit codes. If several apply, the first in this order is used: an error (104, 113), 130, 105, 111, 110, 112, 99.
 const (
 	// ExitOK means that everything was measured and no fault was found.
 	ExitOK = 0
@@ -25,26 +24,26 @@ const (
 	// ExitConfig means that flags, environment or plan are wrong, or that a limit
 	// of the server or of this machine is too small for them.
 	ExitConfig = 104
-	// ExitInterrupted means that the user stopped it, and that the results so far have
-	// been written: after a second signal, or where the run under way did not end within
-	// 8 s of SIGTERM, those of the runs that had ended.
+	// ExitInterrupted means that the user stopped the command and that the results so far
+	// have been written. After a second signal, or if the current run did not end within
+	// 8 s of SIGTERM, these are the results of the completed runs only.
 	ExitInterrupted = 105
-	// ExitStopped means that the user stopped it before there were results, or that they
-	// could not be written in time after a second signal.
+	// ExitStopped means that the user stopped the command before there were results, or
+	// that the results could not be written in time after a second signal.
 	ExitStopped = 130
-	// ExitRegression means that a build is worse than the one it was compared with.
+	// ExitRegression means that the head of a comparison is worse than the base.
 	ExitRegression = 110
 	// ExitSafety means that a guarantee which a strategy claims did not hold.
 	ExitSafety = 111
-	// ExitInvalid means that the figures of at least one run cannot be trusted, that
-	// there are too few of them for any verdict, or that a question stays undecided.
+	// ExitInvalid means that the figures of at least one run cannot be trusted, or that
+	// a verdict is undecided, for example because there are too few sessions.
 	ExitInvalid = 112
 	// ExitUnreachable means that no Redis could be reached or started, or that it
 	// went away. What was measured before is written.
 	ExitUnreachable = 113
 )
 
-// exit is an error that knows its exit code.
+// exit is an error with an exit code.
 type exit struct {
 	code int
 	err  error
@@ -53,8 +52,7 @@ type exit struct {
 func (e *exit) Error() string { return e.err.Error() }
 func (e *exit) Unwrap() error { return e.err }
 
-// exitCode returns the code for a command's error. An error without its own code is a
-// usage error.
+// exitCode returns the exit code for a command's error: ExitConfig unless the error has another code.
 func exitCode(ctx context.Context, err error) int {
 	if known, ok := errors.AsType[*exit](err); ok {
 		return known.code
@@ -73,8 +71,8 @@ func exitCode(ctx context.Context, err error) int {
 	}
 }
 
-// outcome returns the error of a run with its code, else that of its report; nil if
-// all is well.
+// outcome returns the error of a run, with its exit code: of the run itself or, if that succeeded, of judge. It
+// returns nil if neither found a fault.
 func outcome(ctx context.Context, r *results.Report, err error) error {
 	nothing := r == nil || len(r.Runs) == 0
 	switch {
@@ -101,7 +99,7 @@ func outcome(ctx context.Context, r *results.Report, err error) error {
 // notTrusted begins the error of a strategy without valid figures.
 const notTrusted = "figures that cannot be trusted: "
 
-// without returns the lines of a verdict about strategies that an error does not name already.
+// without returns the lines of a verdict except those on strategies that err already reports.
 func without(verdict, err error) error {
 	return errors.Join(slices.DeleteFunc(flatten(verdict), func(line error) bool {
 		name, _, _ := strings.Cut(strings.TrimPrefix(line.Error(), notTrusted), ": ")
@@ -109,7 +107,7 @@ func without(verdict, err error) error {
 	})...)
 }
 
-// judge returns an error for what is wrong with a complete report's runs.
+// judge returns an error if a run in the report broke a guarantee, is invalid or crossed a threshold.
 func judge(r *results.Report) error {
 	if r == nil {
 		return nil
@@ -143,7 +141,7 @@ func judge(r *results.Report) error {
 	}
 }
 
-// printed gives an error of writing to standard output its exit code.
+// printed wraps an error of a write to standard output with its exit code.
 func printed(err error) error {
 	if err == nil {
 		return nil

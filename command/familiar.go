@@ -14,7 +14,7 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// Names of other tools and libraries, in lower case, and their names in lockbench.
+// familiarLocks and familiarCommands map names of other libraries and tools, in lower case, to lockbench's names.
 var (
 	familiarLocks = map[string]struct{ here, because string }{
 		"redisson":      {"pubsub", "Redisson's RLock; its others are fair, fenced, redisson-spin, semaphore"},
@@ -32,8 +32,8 @@ var (
 	}
 )
 
-// habits are flags of other tools, without dashes, and what to type instead: flags of the command that the user typed,
-// or a whole command. The first row counts whose flags the command has. Capitals stand for the user's names.
+// habits maps flags of other tools, without dashes, to lockbench's equivalent: flags of the current command or a whole
+// command line. If a flag has several rows, the first whose flags exist counts. Words in capitals are placeholders.
 var habits = []struct{ given, tool, here string }{
 	{"vus", "k6", "--clients 100"},
 	{"users", "locust", "--clients 100"},
@@ -120,7 +120,7 @@ var habits = []struct{ given, tool, here string }{
 	{"no-summary", "k6", "--quiet"},
 }
 
-// instead returns what to type in place of another tool's flag; "" if this command has nothing like it.
+// instead returns lockbench's equivalent of another tool's flag; "" if there is none.
 func instead(cmd *cobra.Command, given string) string {
 	for _, habit := range habits {
 		if habit.given == given && accepts(cmd, habit.here) {
@@ -130,8 +130,8 @@ func instead(cmd *cobra.Command, given string) string {
 	return ""
 }
 
-// accepts reports whether a command has the flags and the formats of a line. A line that begins with the program's name
-// is of the command that it names.
+// accepts reports whether cmd has the flags and output formats that line uses. If line begins with the program's name,
+// it is checked against the command that it names instead.
 func accepts(cmd *cobra.Command, line string) bool {
 	words := strings.Fields(line)
 	if words[0] == cmd.Root().Name() {
@@ -157,7 +157,7 @@ func accepts(cmd *cobra.Command, line string) bool {
 	return true
 }
 
-// plainValue returns the value of a flag without its patience.
+// plainValue returns the value of a flag without its patient wrapper.
 func plainValue(flag *pflag.Flag) pflag.Value {
 	if p, is := flag.Value.(*patient); is {
 		return p.Value
@@ -165,7 +165,7 @@ func plainValue(flag *pflag.Flag) pflag.Value {
 	return flag.Value
 }
 
-// misused returns the error of flags that cannot be parsed, in lockbench's words and with what was probably meant.
+// misused rewords a parse error of pflag and adds the flag that the user probably meant.
 func misused(cmd *cobra.Command, err error) error {
 	if missing, is := errors.AsType[*pflag.ValueRequiredError](err); is {
 		flag := missing.GetFlag()
@@ -184,7 +184,7 @@ func misused(cmd *cobra.Command, err error) error {
 	meant := instead(cmd, name)
 	if letters := unknown.GetSpecifiedShortnames(); letters != "" {
 		dashes = "-"
-		if whole, _, _ := strings.Cut(letters, "="); len(whole) > 1 { // a name behind one dash, as vegeta's are
+		if whole, _, _ := strings.Cut(letters, "="); len(whole) > 1 { // a long name after a single dash, as in vegeta
 			letter := meant
 			if meant = instead(cmd, whole); cmd.Flags().Lookup(whole) != nil {
 				meant = "--" + whole
@@ -210,13 +210,13 @@ func visible(set *pflag.FlagSet) (names []string) {
 	return names
 }
 
-// recognised replaces the names of locks of other libraries by their names here, and returns notes on them. A driver's
-// name gets its prefix, where drivers can be meant.
+// recognised replaces names of other libraries' locks by the strategies that measure them, and returns a note for each
+// replacement. If drivers is set, it also adds the prefix exec: to a driver's bare name.
 func recognised(lists []string, drivers bool) (known, notes []string) {
 	for _, list := range lists {
 		before, rest := driver.Cut(list)
 		parts := strings.Split(before, ",")
-		if strings.HasPrefix(rest, "+") { // what stands before it is mixed with a driver
+		if strings.HasPrefix(rest, "+") { // the last part before the + is mixed with a driver
 			last := len(parts) - 1
 			parts, rest = parts[:last], ","+parts[last]+rest
 		} else if before == "" && rest != "" {

@@ -1,6 +1,6 @@
 package command
 
-// How the commands report and compare find and read reports.
+// This file finds and reads the reports that report and compare get as arguments.
 
 import (
 	"bytes"
@@ -17,12 +17,11 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// reportFiles returns the files that a file, a directory or a glob stands for, sorted by
-// name.
+// reportFiles returns the files that a file name, a directory or a glob denotes, sorted by name.
 func reportFiles(pattern string) ([]string, error) {
 	stat, err := os.Stat(pattern)
 	switch {
-	case err == nil && stat.IsDir(): // its name is no pattern
+	case err == nil && stat.IsDir(): // before the glob: a directory's name may contain * or [
 		entries, err := os.ReadDir(pattern)
 		if err != nil {
 			return nil, err
@@ -47,7 +46,7 @@ func reportFiles(pattern string) ([]string, error) {
 	return found(files, pattern)
 }
 
-// found returns the files that a pattern stands for, or an error if there are none.
+// found returns files, or an error that names the pattern if no file matches it.
 func found(files []string, pattern string) ([]string, error) {
 	if len(files) == 0 {
 		return nil, fmt.Errorf("%s: no such report: give files that lockbench wrote with -o json=FILE, a directory of "+
@@ -56,8 +55,7 @@ func found(files []string, pattern string) ([]string, error) {
 	return files, nil
 }
 
-// allReports returns the files that several of these stand for; those that are missing are reported
-// elsewhere.
+// allReports returns the files that the patterns denote. It ignores errors, which readAll reports.
 func allReports(patterns []string) []string {
 	var all []string
 	for _, pattern := range patterns {
@@ -83,10 +81,10 @@ func readReport(file string) (*results.Report, error) {
 	return report, nil
 }
 
-// What to do about a file in a directory that cannot be read as a report.
+// The values of leaveOut: what readAll does with a file in a directory that is not a report.
 const (
-	strict = false // return an error: without the file the result would be wrong
-	odd    = true  // leave it out with a note, if others can be read
+	strict = false // return an error, because a result without the file would be wrong
+	odd    = true  // leave the file out with a note if the directory has other reports
 )
 
 // jsonFiles lets a shell offer JSON files.
@@ -94,7 +92,7 @@ func jsonFiles(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirec
 	return []string{"json"}, cobra.ShellCompDirectiveFilterFileExt
 }
 
-// readFiles reads every report that the names, directories and globs stand for.
+// readFiles reads every report that the names, directories and globs denote.
 func (a *app) readFiles(patterns []string, leaveOut bool) ([]results.File, error) {
 	return readAll(a, patterns, leaveOut, func(name string) (results.File, error) {
 		report, err := readReport(name)
@@ -102,7 +100,7 @@ func (a *app) readFiles(patterns []string, leaveOut bool) ([]results.File, error
 	})
 }
 
-// readAll reads every file that the names, directories and globs stand for, each once. The error names all files that
+// readAll reads, once each, the files that the names, directories and globs denote. Its error names every file that
 // cannot be read.
 func readAll[T any](
 	a *app, patterns []string, leaveOut bool, read func(name string) (T, error),

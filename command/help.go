@@ -1,8 +1,8 @@
 package command
 
-// The help of a command is cobra's, by a template of ours. Its flags stand in groups, each a pflag.FlagSet with its
-// heading as the name; flags without a group come first. Texts fill the terminal's width; examples and the short
-// descriptions of commands are written to fit 60 columns.
+// Cobra renders the help with helpTemplate. Flags are shown in groups: a group is a pflag.FlagSet whose name is the
+// heading; flags without a group come first. Paragraphs are wrapped to the terminal's width. Examples and short
+// descriptions are not wrapped and must fit 60 columns.
 
 import (
 	"slices"
@@ -60,7 +60,7 @@ func init() {
 // columns returns the width of a command's help.
 func columns(cmd *cobra.Command) int { return min(width(cmd.OutOrStdout()), layout.Width) }
 
-// environment returns the lines of the variables that help names.
+// environment returns the help's lines on environment variables.
 func environment(cmd *cobra.Command) string {
 	var lines []string
 	for _, v := range variables()[:variablesOfHelp] {
@@ -69,7 +69,7 @@ func environment(cmd *cobra.Command) string {
 	return "  " + strings.Join(lines, "\n  ")
 }
 
-// paragraphs wraps a text of the help. A paragraph that is indented is a command, and stays.
+// paragraphs wraps a text of the help. It does not wrap an indented paragraph, which is a command line.
 func paragraphs(cmd *cobra.Command, text string) string {
 	all := strings.Split(strings.TrimSpace(text), "\n\n")
 	for i, paragraph := range all {
@@ -80,17 +80,17 @@ func paragraphs(cmd *cobra.Command, text string) string {
 	return strings.Join(all, "\n\n")
 }
 
-// heading is the annotation of a flag that names its group.
+// heading is the key of the flag annotation that names a flag's group.
 const heading = "lockbench_heading"
 
-// group returns an empty set for the flags below one heading of the help, which keep the order in which they are added.
+// group returns an empty set for the flags below one heading of the help. Help lists them in the order of addition.
 func group(name string) *pflag.FlagSet {
 	set := pflag.NewFlagSet(name, pflag.ContinueOnError)
 	set.SortFlags = false
 	return set
 }
 
-// addGroups adds the flags of groups to those of a command.
+// addGroups adds the flags of each group to a command's set and annotates them with the group's name.
 func addGroups(set *pflag.FlagSet, groups ...*pflag.FlagSet) {
 	for _, g := range groups {
 		g.VisitAll(func(flag *pflag.Flag) { flag.Annotations = map[string][]string{heading: {g.Name()}} })
@@ -98,7 +98,7 @@ func addGroups(set *pflag.FlagSet, groups ...*pflag.FlagSet) {
 	}
 }
 
-// flagGroups returns the flags of a command that help shows, by their groups.
+// flagGroups returns a command's flags in their groups, those without a group first.
 func flagGroups(cmd *cobra.Command) []*pflag.FlagSet {
 	groups := []*pflag.FlagSet{group("Flags")}
 	cmd.LocalFlags().VisitAll(func(flag *pflag.Flag) {
@@ -114,7 +114,7 @@ func flagGroups(cmd *cobra.Command) []*pflag.FlagSet {
 	return groups
 }
 
-// help returns the command of that name. Cobra's own ends with 0 for an unknown command.
+// help returns the command help. It replaces cobra's, which exits with 0 for an unknown command.
 func help() *cobra.Command {
 	return &cobra.Command{
 		Use:               "help [COMMAND]",

@@ -21,25 +21,25 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// input is what a command was given. A flag overrides its environment variable, the variable
-// overrides a workload file, and the file overrides the default.
+// input collects the values of a command's flags. A flag overrides its environment variable, the variable overrides a
+// workload file, and the file overrides the default.
 type input struct {
 	set     *pflag.FlagSet
 	origins workloads.Origins // of values from variables and workload files
-	wrong   []error           // variables that cannot be meant
+	wrong   []error           // errors in environment variables
 }
 
-// variable returns the name of the environment variable that stands in for a flag.
+// variable returns the name of a flag's environment variable.
 func variable(flag string) string {
 	return "LOCKBENCH_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 
-// otherVariables are those that no flag has.
+// otherVariables matches variables, without LOCKBENCH_, that are valid although no flag has them.
 var otherVariables = regexp.MustCompile(
 	`^(DRIVERS|PORT|[A-Z]+_(IMAGE|SERVER|USER|PASSWORD|AUTH|PORT)|LANGUAGES|TEST_.*|GATE.*)$`)
 
-// mistyped returns an error for each variable that is nearly that of a flag of some command, or that of another
-// tool. Others are ignored: Kubernetes sets some for a service called lockbench.
+// mistyped returns an error for each LOCKBENCH_ variable that resembles the name of a flag, or that is named after
+// another tool's flag. It ignores other unknown variables, because Kubernetes sets some for a service called lockbench.
 func (a *app) mistyped() (problems []error) {
 	var given []string
 	for _, set := range os.Environ() {
@@ -78,7 +78,7 @@ func (a *app) input(set *pflag.FlagSet) *input {
 	return &input{set: set, origins: workloads.Origins{}, wrong: a.mistyped()}
 }
 
-// patient is a flag's value that keeps its errors: pflag would stop at the first.
+// patient wraps a flag's value and collects its errors, because pflag stops at the first error.
 type patient struct {
 	pflag.Value
 	set      *pflag.FlagSet
@@ -86,37 +86,37 @@ type patient struct {
 	problems []error
 }
 
-// kinds are the types of pflag, as errors name them.
+// kinds maps pflag's types to the words that errors use.
 var kinds = map[string]string{
 	"bool": "true or false", "int": "a whole number", "uint64": "a whole number from 0 on", "float64": "a number",
 }
 
-// Set sets the value; after an error the value stays as it was.
+// Set sets the value. After an error, which it keeps, the value is unchanged.
 func (p *patient) Set(text string) error {
 	before := p.String()
 	err := p.Value.Set(text)
 	if _, is := errors.AsType[*strconv.NumError](err); is {
-		_ = p.Value.Set(before) // pflag sets 0
+		_ = p.Value.Set(before) // pflag has set 0
 		err = fmt.Errorf("%q is not %s", text, cmp.Or(kinds[p.Type()], "a valid "+p.Type()))
 	}
 	word, _, _ := strings.Cut(p.letter+text, "=")
-	if err != nil && p.letter != "" && p.set.Lookup(word) != nil { // -duration, which is -d uration
+	if err != nil && p.letter != "" && p.set.Lookup(word) != nil { // -duration is parsed as -d uration
 		err = fmt.Errorf("-%s is -%s %s here, did you mean --%s?", word, p.letter, text, word)
 	}
 	p.problems = append(p.problems, flatten(err)...)
 	return nil
 }
 
-// makePatient has all flags of a set keep their errors.
+// makePatient wraps the value of every flag in a patient.
 func makePatient(set *pflag.FlagSet) {
 	set.VisitAll(func(flag *pflag.Flag) {
 		flag.Value = &patient{Value: flag.Value, set: set, letter: flag.Shorthand}
-		flag.DefValue = strings.TrimPrefix(flag.DefValue, "[]") // pflag shows what it does not know
+		flag.DefValue = strings.TrimPrefix(flag.DefValue, "[]") // pflag would show [] as the default of a wrapped list
 	})
 }
 
-// variables sets flags that were not given from their environment variables. An empty variable
-// counts as not set, but for the server's: a secret that a job lacks must not have it measure another server.
+// variables sets flags that were not given from their environment variables. An empty variable counts as unset, except
+// that an empty LOCKBENCH_REDIS is an error: a job whose secret is missing must not measure another server.
 func (in *input) variables(set *pflag.FlagSet) *input {
 	set.VisitAll(func(flag *pflag.Flag) {
 		name := variable(flag.Name)
@@ -129,13 +129,12 @@ func (in *input) variables(set *pflag.FlagSet) *input {
 		}
 		in.origins[flag.Name] = name
 		flag.Changed = true
-		_ = flag.Value.Set(given) // it keeps the error
+		_ = flag.Value.Set(given) // patient keeps the error
 	})
 	return in
 }
 
-// workload gives the draft the options of a workload file that neither a flag nor a variable
-// sets.
+// workload copies from a workload file to draft the options that neither a flag nor a variable sets.
 func (in *input) workload(name string, draft *workloads.Draft) error {
 	if name == "" {
 		return nil
@@ -160,7 +159,7 @@ func (in *input) workload(name string, draft *workloads.Draft) error {
 	return errors.Join(problems...)
 }
 
-// file gives the flags that neither the command line nor a variable sets the values of a file.
+// file sets the flags that neither the command line nor a variable sets to the values in a file.
 func (in *input) file(name string, draft *workloads.Draft) error {
 	if name == "" {
 		return nil
@@ -201,8 +200,8 @@ func (in *input) file(name string, draft *workloads.Draft) error {
 	return errors.Join(problems...)
 }
 
-// startsProgram returns the value of a flag that has lockbench start a program or an image of the user's choice; "" if
-// there is none. A file is often another person's.
+// startsProgram returns, quoted, the first value that makes lockbench start a program or a container image; "" if there
+// is none. A file must not have such a value, because it may come from another person.
 func startsProgram(flag string, values []string) string {
 	for _, value := range values {
 		program := flag == "image"
@@ -221,13 +220,13 @@ func startsProgram(flag string, values []string) string {
 	return ""
 }
 
-// notInFiles are flags that a file cannot have.
+// notInFiles lists the flags that a file cannot set.
 var notInFiles = []string{"file", "help", "version"}
 
-// repeatable are the flags outside a workload that may have several values.
+// repeatable lists the flags outside the workload that accept several values.
 var repeatable = []string{"strategy", "redis", "threshold", "output"}
 
-// give sets a flag to one or several values. A flag that is patient keeps its errors.
+// give sets a flag to one or several values. A patient flag keeps errors in the values.
 func give(flag *pflag.Flag, values []string, draft *workloads.Draft) error {
 	ofWorkload := slices.ContainsFunc(workloads.Fields(), func(f workloads.Field) bool { return f.Name == flag.Name })
 	switch {
@@ -244,7 +243,7 @@ func give(flag *pflag.Flag, values []string, draft *workloads.Draft) error {
 	return nil
 }
 
-// named returns a flag by its name in a file, which may be a plural; nil if there is none.
+// named returns the flag with this key in a file; nil if there is none. The key may be a plural, such as strategies.
 func (in *input) named(key string) *pflag.Flag {
 	for _, name := range []string{key, strings.TrimSuffix(key, "ies") + "y", strings.TrimSuffix(key, "s")} {
 		if flag := in.set.Lookup(name); flag != nil && !slices.Contains(notInFiles, name) {
@@ -260,7 +259,8 @@ func (in *input) names() (all []string) {
 	return all
 }
 
-// refuse joins the errors of the flags with others. Each names where its value came from.
+// refuse joins the errors of the flags, of variables and others into one error, without duplicates. An error about a
+// value from a variable or a file names that source; nil means that the command may proceed.
 func (in *input) refuse(others ...error) error {
 	var problems []error
 	in.set.VisitAll(func(flag *pflag.Flag) {
@@ -281,14 +281,14 @@ func (in *input) refuse(others ...error) error {
 	})...)
 }
 
-// flatten splits a joined error, and puts each error on one line. To an unknown strategy's
-// error it adds the name that was probably meant.
+// flatten splits a joined error into errors of one line each. To the error of an unknown strategy it adds the name that
+// was probably meant.
 func flatten(err error) []error {
 	if err == nil {
 		return nil
 	}
 	joined, ok := err.(interface{ Unwrap() []error })
-	if !ok || errors.Join(joined.Unwrap()...).Error() != err.Error() { // it adds words
+	if !ok || errors.Join(joined.Unwrap()...).Error() != err.Error() { // a wrapper that adds text is kept whole
 		line := strings.Join(strings.Fields(err.Error()), " ")
 		if unknown, is := errors.AsType[*strategies.UnknownError](err); is {
 			line += words.Suggest("%q", unknown.Name, unknown.Known)
@@ -302,7 +302,7 @@ func flatten(err error) []error {
 	return problems
 }
 
-// prefixed puts a flag before each of an error's errors.
+// prefixed puts the name of a flag before each of the joined errors.
 func prefixed(flag string, err error) error {
 	problems := flatten(err)
 	for i, problem := range problems {
@@ -311,8 +311,7 @@ func prefixed(flag string, err error) error {
 	return errors.Join(problems...)
 }
 
-// complete registers the shell completions of a measuring command's flags. formats are
-// those that it writes.
+// complete registers the shell completions of a command's flags. formats are the values for --output.
 func complete(cmd *cobra.Command, formats []string) {
 	offers := map[string][]string{
 		"output":   formats,
@@ -335,14 +334,14 @@ func complete(cmd *cobra.Command, formats []string) {
 		case "ca-file", "file":
 			offer = cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault)
 		}
-		// It fails for a flag that does not exist or has an offer already.
+		// It fails only for a flag that does not exist or already has a completion.
 		if err := cmd.RegisterFlagCompletionFunc(flag.Name, offer); err != nil {
 			panic(err)
 		}
 	})
 }
 
-// completeStrategies completes a list of strategies at its last name.
+// completeStrategies completes the last name in a list of strategies.
 func completeStrategies(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 	before := typed[:strings.LastIndex(typed, ",")+1]
 	var offered []string

@@ -9,26 +9,26 @@ import (
 	"time"
 )
 
-// A command ends in three steps, each with its own limit:
+// Signals end a command in up to three steps. A timeout replaces a missing signal:
 //
-//	the first signal   cancels the context of the work, which then ends by itself and writes what was measured
-//	a second signal    ends the command without waiting for its work, and so does the end of afterTerm;
-//	                   the runs that had ended are written
-//	a third signal     ends the command without waiting for that writing, and so does the end of afterWriting
+//	first signal    cancels the context of the work, which then ends and writes what it measured
+//	second signal   (or afterTerm after SIGTERM) abandons the work and writes only the completed runs
+//	third signal    (or afterWriting) abandons this write, too
 
 // afterTerm is how long work may take to end after SIGTERM. Docker sends SIGKILL 10 s after SIGTERM. Tests change it.
 var afterTerm = 8 * time.Second
 
 const (
-	// oneStop is the time in which further signals belong to the first one: GNU timeout signals its child and
-	// then the child's process group, a terminal and a shell may do the same.
+	// oneStop is how long after the first signal further signals count as duplicates. GNU timeout signals its child
+	// and then the child's process group; a terminal together with a shell may do the same.
 	oneStop = 500 * time.Millisecond
-	// afterWriting is how long the writing of runs that had ended may take: a reader may have stopped reading.
+	// afterWriting limits the write of the completed runs, because a reader of a pipe may have stopped reading.
 	afterWriting = time.Second
 )
 
-// interruptible runs work, and returns its exit code or that of a forced end. The next run's sweep or lockbench clean
-// removes what work leaves open. SIGHUP, of a closed terminal, counts too unless nohup ignores it.
+// interruptible runs work and returns its exit code, or that of stop if signals force an end. Servers and keys that an
+// abandoned work leaves behind are removed by the next run or by lockbench clean. SIGHUP, which a closed terminal
+// sends, counts as a signal unless nohup has set it to be ignored.
 func (a *app) interruptible(ctx context.Context, work func(context.Context) int) int {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -38,8 +38,8 @@ func (a *app) interruptible(ctx context.Context, work func(context.Context) int)
 		signal.Notify(signals, syscall.SIGHUP)
 	}
 	defer signal.Stop(signals)
-	// The same signal may end the reader of our output. With Notify a write to it is an
-	// error and does not end us: what was measured must still be written.
+	// Ctrl-C may also end the reader of a pipe. Notify of SIGPIPE turns a write to this pipe into an error, so that it
+	// does not end the process before the other outputs are written.
 	unread := make(chan os.Signal, 1)
 	defer signal.Stop(unread)
 
@@ -70,7 +70,7 @@ func (a *app) interruptible(ctx context.Context, work func(context.Context) int)
 	}
 }
 
-// stop writes the runs that have ended, without the one under way, and returns the exit code.
+// stop writes the completed runs, without the current one, and returns the exit code.
 func (a *app) stop(signals <-chan os.Signal, done <-chan int) int {
 	wrote := make(chan bool, 1)
 	go func() { wrote <- a.ended.write() }()
@@ -80,7 +80,7 @@ func (a *app) stop(signals <-chan os.Signal, done <-chan int) int {
 			a.say("stopped at once: lockbench has written the runs that had ended; lockbench clean removes leftovers")
 			return ExitInterrupted
 		}
-	case code := <-done: // it was just writing
+	case code := <-done: // work was already writing its document
 		return code
 	case <-signals:
 	case <-time.After(afterWriting):
@@ -89,21 +89,22 @@ func (a *app) stop(signals <-chan os.Signal, done <-chan int) int {
 	return ExitStopped
 }
 
-// ended writes a command's document once: at its end by work itself, or before, without the run under way, by stop.
+// ended makes sure that a command writes its document once: either work writes the complete document at its end, or
+// stop writes the completed runs.
 type ended struct {
 	mu    sync.Mutex
-	soFar func() error // writes what has ended; nil before anything has
-	begun bool
+	soFar func() error // writes the completed runs; nil until the first run has completed
+	begun bool         // a write has begun
 }
 
-// keep replaces what stop writes.
+// keep sets the function with which stop writes the completed runs.
 func (e *ended) keep(write func() error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.soFar = write
 }
 
-// last writes the complete document, unless stop has written an earlier one.
+// last writes the complete document unless stop has already written one.
 func (e *ended) last(write func() error) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -114,7 +115,8 @@ func (e *ended) last(write func() error) error {
 	return write()
 }
 
-// write writes what has ended, and returns whether a document was written. It waits for a writing under way.
+// write writes the completed runs and returns whether a document has been written, by this call or an earlier one. It
+// waits for a write in progress.
 func (e *ended) write() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()

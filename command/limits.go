@@ -17,7 +17,7 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// limited lists the options of a run that a search of limits takes.
+// limited lists the workload options that limits accepts.
 var limited = strings.Fields("clients instances keys key-dist hold rate arrivals ttl work pool duration warmup seed")
 
 func (a *app) limits() *cobra.Command {
@@ -107,7 +107,7 @@ func (a *app) limits() *cobra.Command {
 	return cmd
 }
 
-// limitsFound returns an error with the exit code of the search; nil if each lock has a limit.
+// limitsFound returns the error of a search with its exit code; nil if a limit was found for each lock.
 func limitsFound(found *limits.Document, err error) error {
 	switch unsafe, unclear := found.Unsafe(), found.Unclear(); {
 	case found.Interrupted:

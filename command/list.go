@@ -55,7 +55,7 @@ func strategyNames() []string {
 	return names
 }
 
-// groups are those of the list, in its order. A strategy is in the first group that takes it.
+// groups are the sections of the list, in order. A strategy appears in the first group whose takes returns true.
 var groups = []struct {
 	title string
 	takes func(strategies.Info) bool
@@ -66,7 +66,7 @@ var groups = []struct {
 	{"Unsafe variants", func(strategies.Info) bool { return true }},
 }
 
-// listedLock is a line of the list, and the text below it.
+// listedLock is an entry of the list: the columns of its line and, in idea, the text below them.
 type listedLock struct{ name, claims, language, library, idea string }
 
 func listedLockOf(i strategies.Info) listedLock {
@@ -77,16 +77,16 @@ func listedLockOf(i strategies.Info) listedLock {
 	if i.Caveat != "" {
 		l.idea += "; unsafe: " + i.Caveat
 	}
-	if len(i.Libraries) > 0 { // the first is the one to name
+	if len(i.Libraries) > 0 { // the list has room for one library
 		l.language, l.library = i.Libraries[0].Language, shortPackage(i.Libraries[0].Package)
 	}
 	return l
 }
 
-// version is an element of a package's path that is none of its name.
+// version matches a major-version element of a Go package path, such as /v9.
 var version = regexp.MustCompile(`/v\d+(/|$)`)
 
-// shortPackage returns the last part of a package's name: redislock, redisson.
+// shortPackage returns the last element of a package name, such as redislock or redisson.
 func shortPackage(name string) string {
 	name = version.ReplaceAllString(name[strings.LastIndex(name, ":")+1:], "$1")
 	return path.Base(strings.TrimSuffix(name, "/"))
@@ -148,7 +148,7 @@ func (a *app) printList() error {
 	return printed(p.Save(a.stdout, "list"))
 }
 
-// described returns all about each strategy, or an error that names every unknown one.
+// described returns a full description of each strategy, or an error that names every unknown strategy.
 func described(names []string, wide int) (rows [][]string, err error) {
 	var problems []error
 	for i, name := range names {
@@ -226,7 +226,8 @@ func description(s strategies.Strategy, wide int) [][]string {
 	return append(rows, describedOptions(i.Name, s.Options())...)
 }
 
-// pasteable breaks a command that makes a user of Redis into several that fit, each of which adds to the user's rights.
+// pasteable splits an ACL SETUSER command that is wider than room into several. Each adds to the user's rights, so
+// they can be pasted one after another.
 func pasteable(text string, room int) []string {
 	const command = "ACL SETUSER bench "
 	if strings.HasPrefix(text, command) {
@@ -276,11 +277,11 @@ func connections(c strategies.Connections) string {
 	return strings.Join(parts, " and ") + ", besides the pool of the instance"
 }
 
-// rights prints what a strategy's user needs: for Redis as a redis-cli command, for another
-// store in the store's own words.
+// rights prints the rights that a strategy's user needs: for Redis as an ACL SETUSER command, for another store as the
+// store describes them.
 func rights(line func(label string, texts ...string), i strategies.Info) {
 	switch kind, err := store.Lookup(i.Store); {
-	case i.OnRedis() && !i.Rights.Declared(): // a user with no rights could do nothing
+	case i.OnRedis() && !i.Rights.Declared(): // an ACL command without rights would lock the strategy out
 		line("ACL", "not declared")
 	case i.OnRedis():
 		texts := []string{
@@ -301,7 +302,7 @@ func rights(line func(label string, texts ...string), i strategies.Info) {
 	}
 }
 
-// clusterRights returns what the lock, its client and lockbench need in a cluster.
+// clusterRights returns the additional rights that the lock, its client and lockbench need in a cluster.
 func clusterRights(r strategies.Rights) []string {
 	var all []string
 	for _, command := range slices.Concat(strategies.ConnectingCluster(), r.Cluster) {
@@ -310,7 +311,7 @@ func clusterRights(r strategies.Rights) []string {
 	return append(all, servers.ClusterRights()...)
 }
 
-// allFaults returns what --fault accepts.
+// allFaults returns a table of the faults and options that --fault accepts.
 func allFaults() [][]string {
 	rows := [][]string{{"FAULT", "OPTIONS", "WHAT HAPPENS"}}
 	var options [][]string

@@ -1,7 +1,7 @@
 package command
 
-// The tables of environment variables, files and exit codes: help prints the short ones, the manual page all of them,
-// and docs/ERRORS.md has the exit codes.
+// This file has the tables of environment variables, files and exit codes. The manual page prints all of them, help
+// prints the first variables and the exit codes, and docs/ERRORS.md quotes the exit codes.
 
 import (
 	"fmt"
@@ -15,10 +15,10 @@ type Section struct {
 	Entries []Entry
 }
 
-// Entry is a name in a section, and its meaning.
+// Entry is one row of a section, such as an environment variable with its meaning.
 type Entry struct{ Name, Meaning string }
 
-// Manual returns the sections of the manual page that cobra does not write.
+// Manual returns the sections of the manual page that cobra does not generate.
 func Manual() []Section {
 	var codes []Entry
 	for _, e := range exitCodes {
@@ -27,7 +27,7 @@ func Manual() []Section {
 	return []Section{{"ENVIRONMENT", variables()}, {"FILES", usedFiles}, {"EXIT STATUS", codes}}
 }
 
-// variablesOfHelp is how many of the variables the help prints.
+// variablesOfHelp is how many variables, from the start of the list, the help prints.
 const variablesOfHelp = 3
 
 func variables() []Entry {
@@ -60,14 +60,14 @@ var usedFiles = []Entry{
 		"lockbench removes them at its end, and lockbench clean removes those of a killed lockbench."},
 }
 
-// exitMeaning is an exit code with its meaning: for the help in a few words, and for the pages.
+// exitMeaning is an exit code with a short meaning for the help and, if needed, a longer one for the pages.
 type exitMeaning struct {
 	Code    int
 	Meaning string
-	more    string // for the pages, where they say more
+	more    string // for the manual page and docs/ERRORS.md; "" if Meaning is enough
 }
 
-// detail returns the meaning for the pages.
+// detail returns the longest meaning, for the manual page and docs/ERRORS.md.
 func (e exitMeaning) detail() string {
 	if e.more != "" {
 		return e.more
@@ -75,7 +75,7 @@ func (e exitMeaning) detail() string {
 	return e.Meaning
 }
 
-// exitCodes are those of the constants.
+// exitCodes explains every Exit constant.
 var exitCodes = []exitMeaning{
 	{ExitOK, "measured, nothing wrong", ""},
 	{ExitFailure, "anything else", "anything else, such as a full disk"},

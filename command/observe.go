@@ -23,11 +23,11 @@ import (
 	"github.com/lockbench/lockbench/internal/untrusted"
 )
 
-// observed is what observe was asked for.
+// observed holds the flags of observe.
 type observed struct {
 	options    observe.Options
 	live       observe.Live
-	access     lockbench.StoreOptions // of a server
+	access     lockbench.StoreOptions // password and certificates for the server of a URL
 	exec       string
 	thresholds []string
 }
@@ -122,7 +122,8 @@ func (a *app) observe() *cobra.Command {
 	return cmd
 }
 
-// replay returns the file of the trace among the outputs. A workload file names it, so neither goes to the screen.
+// replay returns the file of the output trace; "" if there is none. The output workload refers to this file, so both
+// outputs need a file.
 func replay(outputs []output[*observe.Document]) (trace string, err error) {
 	workload := false
 	for _, o := range outputs {
@@ -140,8 +141,8 @@ func replay(outputs []output[*observe.Document]) (trace string, err error) {
 	return trace, nil
 }
 
-// direct returns the file behind a writer, which a command writes to by itself: what it writes may wait for a reader,
-// and must not keep lockbench from writing.
+// direct returns the writer behind a locked one, for the output of a child process. A child whose reader has stopped
+// must not hold the lock that lockbench's own messages need.
 func direct(w io.Writer) io.Writer {
 	if l, is := w.(*locked); is {
 		return l.to
@@ -149,10 +150,10 @@ func direct(w io.Writer) io.Writer {
 	return w
 }
 
-// isURL reports whether a word is a server's address.
+// isURL reports whether an argument is the URL of a server.
 func isURL(name string) bool { return strings.Contains(name, "://") }
 
-// at returns what leads to a server.
+// at returns the options for a connection to the server at url.
 func (f *observed) at(url string) servers.Options {
 	return servers.Options{
 		Address: url, CAFile: f.access.CAFile, CertFile: f.access.CertFile, KeyFile: f.access.KeyFile,
@@ -160,7 +161,7 @@ func (f *observed) at(url string) servers.Options {
 	}
 }
 
-// wrong returns all that is wrong with flags and words.
+// wrong returns every error in the flags and arguments.
 func (f *observed) wrong(flags *pflag.FlagSet, args []string) error {
 	var problems []error
 	add := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
@@ -197,7 +198,7 @@ func (f *observed) wrong(flags *pflag.FlagSet, args []string) error {
 	return errors.Join(problems...)
 }
 
-// quoted returns a word for errors: of a URL, which may hold a password, only its scheme.
+// quoted returns an argument for an error message; of a URL only the scheme, because the rest may contain a password.
 func quoted(word string) string {
 	if scheme, _, is := strings.Cut(word, "://"); is {
 		return scheme + "://…"
@@ -205,8 +206,8 @@ func quoted(word string) string {
 	return word
 }
 
-// observe observes a command, a server or a stream. If it returns a document, its error is of what came after it.
-// piped means that standard output gets a document for programs.
+// observe observes a command, a server or streams. It can return both a document and an error of a later step. If piped
+// is set, standard output gets only the document, because a program reads it.
 func (f *observed) observe(
 	ctx context.Context, a *app, names []string, streams []io.Reader, piped bool,
 ) (*observe.Document, error) {
@@ -216,7 +217,7 @@ func (f *observed) observe(
 		if piped { // the document alone goes to standard output
 			running.Stdout = running.Stderr
 		}
-		running.Began = func(kill func()) { // by a second signal
+		running.Began = func(kill func()) { // a second signal kills the command
 			a.ended.keep(func() error { kill(); return errors.New("the command was killed") })
 		}
 		return observe.Run(ctx, running, f.options)
@@ -231,7 +232,8 @@ func (f *observed) observe(
 	return found, nil
 }
 
-// observedOutcome returns the error of what was observed, with its exit code; nil if all is well.
+// observedOutcome returns the error of an observation with its exit code; nil if no threshold was crossed, the capture
+// is complete and the command of --exec succeeded.
 func observedOutcome(found *observe.Document, err error) error {
 	if found.Interrupted {
 		return &exit{ExitInterrupted, errors.Join(errors.New("interrupted before the end of the stream"), err)}
@@ -261,7 +263,7 @@ func observedOutcome(found *observe.Document, err error) error {
 	return &exit{code, errors.Join(problems...)}
 }
 
-// opened opens a stream to read: a file, or standard input without a name.
+// opened opens a capture: the named file, or standard input if name is "".
 func opened(name string, stdin io.Reader) (io.ReadCloser, error) {
 	terminal, _ := stdin.(*os.File)
 	switch {
@@ -278,7 +280,7 @@ func opened(name string, stdin io.Reader) (io.ReadCloser, error) {
 	return file, err
 }
 
-// streamName names a stream in errors.
+// streamName returns the name of a capture for error messages.
 func streamName(name string) string {
 	if name == "" {
 		return "standard input"

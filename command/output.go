@@ -21,7 +21,7 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// output is a format and a place for a document, such as the report.
+// output is one value of --output: a format and the file or standard output to which the document is written.
 type output[T any] struct {
 	format string
 	given  string // as the user wrote it
@@ -29,30 +29,30 @@ type output[T any] struct {
 	write  writer[T]
 }
 
-// writer writes a document, for a page of this width and with or without colours.
+// writer writes a document, wrapped to a width in columns, with or without colours.
 type writer[T any] func(w io.Writer, document T, wide int, color bool) error
 
-// plain makes a writer that knows no page.
+// plain returns a writer that ignores the width and colours.
 func plain[T any](write func(io.Writer, T) error) writer[T] {
 	return func(w io.Writer, document T, _ int, _ bool) error { return write(w, document) }
 }
 
-// applicationOutputs returns the flag --output of an application, with its other forms.
+// applicationOutputs returns the flag --output with the formats table, json and the given others.
 func applicationOutputs[T document.Document](others map[string]writer[T]) *outputs[T] {
 	formats := map[string]writer[T]{"table": document.WriteTable[T], "json": plain(document.WriteJSON[T])}
 	maps.Copy(formats, others)
 	return &outputs[T]{usual: "table", formats: formats}
 }
 
-// outputs are the values of the flag --output.
+// outputs is the flag --output: its formats and the values given.
 type outputs[T any] struct {
 	formats  map[string]writer[T]
-	usual    string // the format that is printed unless the user asks for others
-	byEnding bool   // a file's name alone is a value, too: its ending gives the format
+	usual    string // format on standard output if the user requests no other
+	byEnding bool   // a file name alone is also a value; its ending determines the format
 	given    []output[T]
 }
 
-// endings are the endings of file names, with the formats of such files.
+// endings maps file-name endings to formats.
 var endings = map[string]string{
 	".csv": "csv", ".hgrm": hgrm, ".html": "html", ".json": "json", ".md": "markdown", ".svg": "svg",
 }
@@ -69,10 +69,10 @@ func (o *outputs[T]) register(set *pflag.FlagSet) {
 
 func (o *outputs[T]) String() string { return "" }
 
-// Type is what help calls a value.
+// Type returns the word that help prints for a value.
 func (o *outputs[T]) Type() string { return "format" }
 
-// Set adds an output.
+// Set parses FORMAT, FORMAT=FILE or, with byEnding, FILE, and adds it to the outputs.
 func (o *outputs[T]) Set(text string) error {
 	format, file, named := strings.Cut(text, "=")
 	write, known := o.formats[format]
@@ -91,7 +91,7 @@ func (o *outputs[T]) Set(text string) error {
 	return nil
 }
 
-// accepts reports whether a text is a value of the flag.
+// accepts reports whether text is a valid value of the flag.
 func (o *outputs[T]) accepts(text string) bool {
 	format, _, _ := strings.Cut(text, "=")
 	return o.formats[format] != nil || o.byEnding && o.formats[endingFormat(text)] != nil
@@ -100,7 +100,7 @@ func (o *outputs[T]) accepts(text string) bool {
 // endingFormat returns the format of a file by its ending; "" if no format has that ending.
 func endingFormat(file string) string { return endings[strings.ToLower(filepath.Ext(file))] }
 
-// unknown returns the error of a value without a format.
+// unknown returns the error for a value with an unknown format, with the value that the user probably meant.
 func (o *outputs[T]) unknown(text string) error {
 	format, file, _ := strings.Cut(text, "=")
 	allowed := "formats: " + strings.Join(o.names(), ", ")
@@ -124,7 +124,8 @@ func (o *outputs[T]) unknown(text string) error {
 	return fmt.Errorf("unknown format %q (%s)%s", format, allowed, next)
 }
 
-// all returns the outputs. If all of them are files the screen gets the usual one too, unless it shall be quiet.
+// all returns the given outputs. If none goes to standard output, it adds the usual format there, unless quiet is set
+// and there are files.
 func (o *outputs[T]) all(quiet bool) []output[T] {
 	onScreen := func(given output[T]) bool { return given.file == "" }
 	if slices.ContainsFunc(o.given, onScreen) || quiet && len(o.given) > 0 {
@@ -133,7 +134,7 @@ func (o *outputs[T]) all(quiet bool) []output[T] {
 	return append(slices.Clone(o.given), output[T]{o.usual, o.usual, "", o.formats[o.usual]})
 }
 
-// place returns a file's name; - means standard output.
+// place returns the file name of an argument; "", which means standard output or input, for "-".
 func place(file string) string {
 	if file == "-" {
 		return ""
@@ -145,7 +146,7 @@ func (o output[T]) String() string {
 	return strings.TrimSpace(o.format + " to " + cmp.Or(untrusted.Printable(o.file), "standard output"))
 }
 
-// listed returns the outputs in one line.
+// listed returns the outputs as one line of text.
 func listed[T any](outputs []output[T]) string {
 	var all []string
 	for _, o := range outputs {
@@ -154,8 +155,8 @@ func listed[T any](outputs []output[T]) string {
 	return strings.Join(all, ", ")
 }
 
-// check names outputs that cannot be written, that would overwrite a file which is read, and two
-// that go to the same place.
+// check returns an error for each output that cannot be written, that would overwrite an input file, or that has the
+// same destination as an earlier output.
 func check[T any](outputs []output[T], read ...string) error {
 	var problems []error
 	problem := func(format string, args ...any) {
@@ -181,7 +182,7 @@ func check[T any](outputs []output[T], read ...string) error {
 	return errors.Join(problems...)
 }
 
-// same reports whether two paths are of one file; none is standard output.
+// same reports whether two paths denote the same file. An empty path is standard output.
 func same(a, b string) bool {
 	if a == "" || b == "" {
 		return a == b
@@ -194,7 +195,7 @@ func same(a, b string) bool {
 	return filepath.Clean(a) == filepath.Clean(b)
 }
 
-// inputs returns the files that a workload names, and others.
+// inputs returns the files that a run reads: the workload file, the traces that it names, and others.
 func inputs(name string, draft workloads.Draft, others ...string) []string {
 	files := others
 	if !slices.Contains(workloads.Presets(), name) {
@@ -207,20 +208,20 @@ func inputs(name string, draft workloads.Draft, others ...string) []string {
 	return slices.DeleteFunc(files, func(file string) bool { return file == "" })
 }
 
-// readBy returns the files that a run with these flags reads. The run reports their errors.
+// readBy returns the files that a run with these flags reads. It ignores errors in them, which the run reports.
 func readBy(line []string) []string {
 	f, in := ofRuns(line)
 	_ = in.workload(f.file, &f.workload)
 	return inputs(f.file, f.workload, f.all)
 }
 
-// saveAll writes the command's document to every output, unless a second signal has had an earlier one written.
+// saveAll writes the command's document to every output, unless a second signal has already written the completed runs.
 func saveAll[T any](a *app, outputs []output[T], document T, quiet bool) error {
 	return a.ended.last(func() error { return writeAll(a, outputs, document, quiet) })
 }
 
-// writeAll writes every output, even if one has failed, and names the files that it wrote unless it shall be quiet. It
-// writes files first: the reader of standard output may have gone away.
+// writeAll writes every output, even if one fails, and prints the names of the files unless quiet is set. It writes
+// files first, because a write to standard output may block or fail if its reader has gone.
 func writeAll[T any](a *app, outputs []output[T], document T, quiet bool) error {
 	var problems []error
 	byPlace := slices.SortedStableFunc(slices.Values(outputs), func(x, y output[T]) int {
@@ -239,7 +240,7 @@ func writeAll[T any](a *app, outputs []output[T], document T, quiet bool) error 
 	return nil
 }
 
-// save writes the document to the file or the screen.
+// save writes the document to the output's file or to standard output.
 func (o output[T]) save(document T, a *app) error {
 	wide, color := a.width(), colorful(a.stdout)
 	if o.file != "" {
@@ -256,16 +257,16 @@ func (o output[T]) save(document T, a *app) error {
 	return err
 }
 
-// writable returns an error if a file cannot be written, and changes nothing. Otherwise a
-// long run could end without a place for its results.
+// writable returns an error if a file cannot be written. It leaves the file unchanged. Without this check a long run
+// could end before the error is found, and lose its results.
 func writable(file string) error {
 	stat, err := os.Stat(file)
 	switch {
 	case err == nil && stat.IsDir():
 		return errors.New("it is a directory")
-	case err == nil && !stat.Mode().IsRegular(): // a pipe or a device: its reader would see that it was opened
+	case err == nil && !stat.Mode().IsRegular(): // the reader of a pipe would notice that it was opened and closed
 		return nil
-	case err == nil: // a rename would replace a protected file, too
+	case err == nil: // replace renames, which would also replace a write-protected file
 		var present *os.File
 		if present, err = os.OpenFile(file, os.O_WRONLY, 0); err == nil {
 			err = present.Close()
@@ -277,13 +278,13 @@ func writable(file string) error {
 		err = replaceable(file)
 	}
 	if path, is := errors.AsType[*fs.PathError](err); is {
-		return path.Err // the user does not know the name of the new file
+		return path.Err // without the name of the temporary file, which the user does not know
 	}
 	return err
 }
 
-// replace writes a file as a whole: it is the old one or a complete new one, with the old one's rights and behind the
-// same link. It writes into a pipe or a device.
+// replace writes a file atomically: readers see the old content or the complete new content. It keeps the file's mode
+// and follows a symbolic link. It writes directly to a pipe or a device.
 func replace(file string, content []byte) error {
 	stat, err := os.Stat(file)
 	switch {
@@ -292,7 +293,7 @@ func replace(file string, content []byte) error {
 		return err
 	case !stat.Mode().IsRegular():
 		return os.WriteFile(file, content, 0)
-	default: // else the new file would replace the link
+	default: // without this the rename would replace the link itself
 		if file, err = filepath.EvalSymlinks(file); err != nil {
 			return err
 		}

@@ -10,10 +10,10 @@ import (
 	"github.com/google/renameio/v2/maybe"
 )
 
-// overwrite writes a file in place where the system replaces none atomically.
+// overwrite writes a file in place, because this system cannot replace a file atomically.
 func overwrite(file string, content []byte) error { return maybe.WriteFile(file, content, 0o666) }
 
-// replaceable returns an error if the file's folder takes no new file.
+// replaceable returns an error if no new file can be created in the file's directory.
 func replaceable(file string) error {
 	f, err := os.CreateTemp(filepath.Dir(file), filepath.Base(file)+"*")
 	if err != nil {

@@ -8,12 +8,12 @@ import (
 	"github.com/google/renameio/v2"
 )
 
-// overwrite replaces a file by a new one with the same rights, or makes one.
+// overwrite atomically replaces a file, keeping its mode, or creates it.
 func overwrite(file string, content []byte) error {
 	return renameio.WriteFile(file, content, 0o666, nextTo(file))
 }
 
-// replaceable returns an error if overwrite could not make the new file.
+// replaceable returns an error if overwrite could not create its temporary file.
 func replaceable(file string) error {
 	f, err := renameio.NewPendingFile(file, nextTo(file))
 	if err != nil {
@@ -22,6 +22,6 @@ func replaceable(file string) error {
 	return f.Cleanup()
 }
 
-// nextTo places the new file in the folder of the old one, which may give it a group. By default it would be made in
-// the directory for temporary files if both are on one file system.
+// nextTo makes renameio create the temporary file in the directory of the target, so that it inherits the group of a
+// setgid directory. By default renameio uses $TMPDIR if it is on the same file system.
 func nextTo(file string) renameio.Option { return renameio.WithTempDir(filepath.Dir(file)) }

@@ -22,12 +22,12 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// flags are the flags of run.
+// flags holds the flags of run.
 type flags struct {
 	strategies  []string
 	workload    workloads.Draft
 	file        string // workload file, or preset
-	all         string // file with any of the flags
+	all         string // file of --file, which may set any of the flags
 	rounds      int
 	outputs     *outputs[*results.Report]
 	thresholds  []string
@@ -35,13 +35,13 @@ type flags struct {
 	stores      stores
 	noBaselines bool
 	dryRun      bool
-	others      bool // of another author, and may start no program
+	others      bool // the flags come from another author's file and must not start a program
 	generators  lockbench.Generators
 	watched     watch.Addresses
-	notes       []string // on names that mean others
+	notes       []string // notes on names that recognised replaced
 }
 
-// anySession is the default of --session.
+// anySession is the default value of --session.
 const anySession = "default"
 
 func newFlags() *flags {
@@ -117,8 +117,8 @@ func (f *flags) registerOutputs(set *pflag.FlagSet) {
 	registerQuiet(set, &f.quiet)
 }
 
-// parsed parses the flags of a run that this command does not carry out itself. Another build may have flags
-// that this one has not.
+// parsed parses the flags of a run that this command hands to another process. If anotherBuild is set, it ignores
+// unknown flags, because that build may have flags that this one lacks.
 func parsed(words []string, anotherBuild bool) (*flags, *pflag.FlagSet, error) {
 	f, set := newFlags(), pflag.NewFlagSet("", pflag.ContinueOnError)
 	set.ParseErrorsAllowlist.UnknownFlags = anotherBuild
@@ -128,8 +128,8 @@ func parsed(words []string, anotherBuild bool) (*flags, *pflag.FlagSet, error) {
 	return f, set, set.Parse(words)
 }
 
-// ofRuns returns the flags of runs that other builds carry out, with those in their run file. The runs report its
-// errors.
+// ofRuns returns the flags of runs that other builds execute, including those from their --file. It ignores errors,
+// which the runs report.
 func ofRuns(words []string) (*flags, *input) {
 	f, set, _ := parsed(words, true)
 	in := &input{set: set, origins: workloads.Origins{}}
@@ -146,7 +146,7 @@ func registerImage(set *pflag.FlagSet, redis *lockbench.StoreOptions) {
 	set.StringVar(&redis.Image, "image", "", "container `image` of Redis")
 }
 
-// registerWorkload adds the options of a workload, and the file that may have them.
+// registerWorkload adds a flag for each workload option, and --workload for a file that sets them.
 func registerWorkload(set *pflag.FlagSet, file *string, draft *workloads.Draft, fields []workloads.Field) {
 	set.StringVar(file, "workload", "", "`name` of a preset ("+strings.Join(workloads.Presets(), ", ")+
 		") or of a YAML file with the options that follow")
@@ -158,7 +158,7 @@ func registerWorkload(set *pflag.FlagSet, file *string, draft *workloads.Draft, 
 	}
 }
 
-// option is the value of a flag for an option of a workload, which may be a sweep.
+// option is the flag value of a workload option. A list of values is a sweep.
 type option struct {
 	workloads.Field
 	draft *workloads.Draft
@@ -168,8 +168,8 @@ func (o option) String() string        { return o.Default }
 func (o option) Type() string          { return o.Kind }
 func (o option) Set(text string) error { return o.draft.Give(o.Name, text) }
 
-// defaultStrategies returns the usual strategies, as far as this program has them, or all its strategies if
-// it has none of the usual ones.
+// defaultStrategies returns those of the usual strategies that this program has registered; all its strategies if it
+// has none of them.
 func defaultStrategies() []string {
 	all := strategyNames()
 	usual := slices.DeleteFunc([]string{"spin", "pubsub", "blpop", "redsync"}, func(name string) bool {
@@ -181,13 +181,13 @@ func defaultStrategies() []string {
 	return usual
 }
 
-// stores hold what the flags say about each store.
+// stores holds the options of each store that the flags set.
 type stores struct {
 	redis  *lockbench.StoreOptions
 	others map[string]lockbench.StoreOptions // by name; nil if only Redis is allowed
 }
 
-// change changes the options of a store.
+// change applies a function to the options of the named store.
 func (s stores) change(name string, change func(*lockbench.StoreOptions)) error {
 	options := s.others[name]
 	switch {
@@ -202,8 +202,8 @@ func (s stores) change(name string, change func(*lockbench.StoreOptions)) error 
 	return nil
 }
 
-// register adds the flags that say where the servers are: one address for each store. The servers
-// of one topology are in one address.
+// register adds --redis, which accepts one value per store, and the access flags. All servers of a topology are in one
+// value, separated by commas.
 func (s stores) register(set *pflag.FlagSet, more string) {
 	given := map[string]bool{}
 	set.FuncP("redis", "u", "`url` (redis://, rediss://, redis+sentinel://) or host:port of a server, "+
@@ -221,8 +221,8 @@ func (s stores) register(set *pflag.FlagSet, more string) {
 	registerAccess(set, s.redis)
 }
 
-// storeAt is store.At of an address that must not be empty: that may be a secret that a job lacks, and has it measure
-// another server.
+// storeAt is store.At with an error for an empty address: a job whose secret is missing must not measure another
+// server.
 func storeAt(address string) (string, error) {
 	if address == "" {
 		return "", errors.New("it is empty: give an address or auto, or leave it out")
@@ -230,7 +230,8 @@ func storeAt(address string) (string, error) {
 	return store.At(address)
 }
 
-// registerAccess adds the flags that say how to be let in. Their variables suit a password better: ps shows arguments.
+// registerAccess adds the flags for certificates and the password. --redis-password is hidden, because ps shows
+// arguments; its variable is the safe way to pass a password.
 func registerAccess(set *pflag.FlagSet, o *lockbench.StoreOptions) {
 	set.StringVar(&o.CAFile, "ca-file", "", "`file` of PEM certificates to trust for encrypted addresses")
 	set.StringVar(&o.CertFile, "cert", "", "`file` with the PEM certificate of this client, if Redis requires one")
@@ -244,13 +245,13 @@ func registerAccess(set *pflag.FlagSet, o *lockbench.StoreOptions) {
 		o.Password = strings.TrimRight(string(text), "\r\n")
 		return nil
 	})
-	o.Password = os.Getenv("REDISCLI_AUTH") // as redis-cli takes it
+	o.Password = os.Getenv("REDISCLI_AUTH") // the variable of redis-cli
 	set.StringVar(&o.Password, "redis-password", o.Password, "")
 	set.Lookup("redis-password").DefValue = ""
 	_ = set.MarkHidden("redis-password") // the flag exists
 }
 
-// registerServer adds the flags of one server, of any store.
+// registerServer adds the flags for one server of any store.
 func registerServer(set *pflag.FlagSet, o *lockbench.StoreOptions) {
 	set.FuncP("redis", "u", "`url` of the server: redis://, or of another store, such as etcd:// (default auto)",
 		func(address string) error {
@@ -261,7 +262,7 @@ func registerServer(set *pflag.FlagSet, o *lockbench.StoreOptions) {
 	registerAccess(set, o)
 }
 
-// registerTopology adds --topology: that of Redis and, as NAME:N, those of other stores, separated
+// registerTopology adds --topology. Its value is the topology of Redis and, as NAME:N, those of other stores, separated
 // by commas.
 func (s stores) registerTopology(set *pflag.FlagSet, more string) {
 	set.Func("topology",
@@ -285,7 +286,7 @@ func (s stores) registerTopology(set *pflag.FlagSet, more string) {
 		})
 }
 
-// complete returns the options of the other stores, with those that apply to all stores.
+// complete returns the options of the stores other than Redis, including the options that apply to all stores.
 func (s stores) complete() map[string]lockbench.StoreOptions {
 	all := maps.Clone(s.others)
 	for _, name := range store.Names() {
@@ -302,7 +303,7 @@ func (s stores) complete() map[string]lockbench.StoreOptions {
 	return all
 }
 
-// plan returns what the flags ask for, and every error in them; each names its flag.
+// plan returns the plan that the flags define, and every error in them. Each error names its flag.
 func (f *flags) plan() (lockbench.Plan, error) {
 	points, sweep := f.workload.Points()
 	if len(f.strategies) == 0 {
@@ -350,7 +351,7 @@ func (f *flags) plan() (lockbench.Plan, error) {
 	}
 	problems = append(problems, sweep, prefixed("strategy", unknown))
 	for _, problem := range flatten(plan.Validate()) {
-		// An unknown strategy has been reported.
+		// If no strategy is known, the error about it is already in problems.
 		if len(variants) > 0 || !strings.HasPrefix(problem.Error(), "--strategy") {
 			problems = append(problems, problem)
 		}
@@ -358,7 +359,8 @@ func (f *flags) plan() (lockbench.Plan, error) {
 	return plan, errors.Join(problems...)
 }
 
-// shown returns the addresses of Redis, without user, password and options. The address is a valid one.
+// shown returns the addresses and topology of a store without user, password and URL options. The address must be
+// valid.
 func shown(r lockbench.StoreOptions) string {
 	var places []string
 	for address := range strings.SplitSeq(r.Address, ",") {

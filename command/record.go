@@ -15,7 +15,7 @@ import (
 	"github.com/lockbench/lockbench/internal/words"
 )
 
-// record makes sessions for compare: its flags.
+// record holds the flags and arguments of the command record.
 type record struct {
 	sessions int
 	every    time.Duration
@@ -90,7 +90,8 @@ func (f *record) validate() error {
 	return errors.Join(problems...)
 }
 
-// sessions records them, in turns if there are several builds. The build that goes first changes with each session.
+// sessions records f.sessions sessions of each build. Several builds take turns, and each session begins with another
+// build, so that no build gains from its position.
 func (a *app) sessions(ctx context.Context, f *record) error {
 	folders := map[string]string{}
 	for _, build := range f.builds {
@@ -136,7 +137,7 @@ func (a *app) sessions(ctx context.Context, f *record) error {
 	return nil
 }
 
-// one records a session into a new file of a folder, which appears complete.
+// one records a session and returns its file. The file appears in the folder only once it is complete.
 func (f *record) one(ctx context.Context, build, folder string) (string, error) {
 	partial := filepath.Join(folder, fmt.Sprintf("%d.partial", os.Getpid()))
 	defer os.Remove(partial)
@@ -145,13 +146,13 @@ func (f *record) one(ctx context.Context, build, folder string) (string, error) 
 	}
 	for n := 1; ; n++ {
 		file := filepath.Join(folder, fmt.Sprintf("%03d.json", n))
-		if err := os.Link(partial, file); !errors.Is(err, fs.ErrExist) { // it never replaces a report
+		if err := os.Link(partial, file); !errors.Is(err, fs.ErrExist) { // unlike Rename, Link never replaces a report
 			return file, err
 		}
 	}
 }
 
-// stoppedAfter is the error of an interrupt.
+// stoppedAfter returns the error of an interrupt after so many complete reports.
 func stoppedAfter(written int) error {
 	if written == 0 {
 		return &exit{ExitStopped, errors.New("interrupted in the first session")}

@@ -25,7 +25,7 @@ import (
 	"github.com/lockbench/lockbench/results/render"
 )
 
-// pageFlags are the flags of report.
+// pageFlags holds the flags of report.
 type pageFlags struct {
 	outputs *outputs[[]results.File]
 	chart   string
@@ -86,7 +86,7 @@ func (a *app) report() *cobra.Command {
 	return cmd
 }
 
-// formats returns the flag --output of report: the formats of run, and those that draw.
+// formats returns the flag --output of report: the formats of run, html and svg.
 func (p *pageFlags) formats() *outputs[[]results.File] {
 	ofRun := reportOutputs()
 	all := map[string]writer[[]results.File]{
@@ -109,7 +109,7 @@ func (p *pageFlags) formats() *outputs[[]results.File] {
 	return &outputs[[]results.File]{usual: ofRun.usual, byEnding: true, formats: all}
 }
 
-// ofSeveral are the formats that hold several reports.
+// ofSeveral lists the formats that can hold several reports.
 var ofSeveral = []string{"html", "svg", "table", "tables"}
 
 // unfit returns an error for formats that cannot hold these reports, and for a chart that cannot be drawn.
@@ -137,15 +137,16 @@ func (p *pageFlags) unfit(outputs []output[[]results.File], files []results.File
 	return errors.Join(problems...)
 }
 
-// first returns the report of a format that holds one.
+// first returns the only report, for formats that can hold just one.
 func first(files []results.File) *results.Report { return files[0].Report }
 
-// onlyTable reports whether the user asks for nothing but the table, which other documents than reports have, too.
+// onlyTable reports whether table is the only requested format. It is also the only one that documents other than
+// reports have.
 func onlyTable[T any](outputs []output[T]) bool {
 	return !slices.ContainsFunc(outputs, func(o output[T]) bool { return o.format != "table" })
 }
 
-// asTables returns these outputs for documents of all kinds.
+// asTables returns the table outputs as outputs that accept any kind of document.
 func asTables[T any](outputs []output[T]) (all []output[[]readable]) {
 	for _, o := range outputs {
 		all = append(all, output[[]readable]{o.format, o.given, o.file, writeTexts})
@@ -159,7 +160,7 @@ type readable struct {
 	content []byte
 }
 
-// readDocument reads a report or another document, and checks that it can be written.
+// readDocument reads a report or another document, and checks that it can be written as a table.
 func readDocument(name string) (readable, error) {
 	content, err := untrusted.ReadFile(name)
 	if err != nil {
@@ -172,7 +173,7 @@ func readDocument(name string) (readable, error) {
 	return document, nil
 }
 
-// write writes the table of a report, or another document in full.
+// write writes a report as a table, or any other document in full.
 func (d readable) write(w io.Writer, wide int, color bool) error {
 	if write := written[schemaOf(d.content)]; write != nil {
 		return write(w, d.content, wide, color)
@@ -197,7 +198,7 @@ func writeTexts(w io.Writer, all []readable, wide int, color bool) error {
 	return nil
 }
 
-// named writes the name of a document above it if there are several, and separates it from the one before.
+// named writes the heading of a document, its name, if there are several, with an empty line between documents.
 func named(w io.Writer, index, number int, name string) error {
 	var err error
 	switch {
@@ -209,7 +210,7 @@ func named(w io.Writer, index, number int, name string) error {
 	return err
 }
 
-// written has for each schema of a document that is no report what writes it for people.
+// written maps the schema of each document other than a report to the function that prints it as text.
 var written = map[string]func(w io.Writer, text []byte, wide int, color bool) error{
 	"lockbench/advice/1":      as(document.WriteTable[*advise.Document]),
 	"lockbench/check/1":       as(document.WriteTable[*conformance.Document]),
@@ -221,7 +222,7 @@ var written = map[string]func(w io.Writer, text []byte, wide int, color bool) er
 	compare.Schema:            as(compare.WriteText),
 }
 
-// as reads a document and writes it.
+// as returns a function that decodes a document of type T and passes it to write.
 func as[T any](write writer[*T]) func(io.Writer, []byte, int, bool) error {
 	return func(w io.Writer, text []byte, wide int, color bool) error {
 		var d T
@@ -232,11 +233,11 @@ func as[T any](write writer[*T]) func(io.Writer, []byte, int, bool) error {
 	}
 }
 
-// schemaOf returns the schema of a document; "" if it is none.
+// schemaOf returns the schema of a JSON document; "" if the text is not such a document.
 func schemaOf(text []byte) string {
 	var head struct {
 		Schema string `json:"schema"`
 	}
-	_ = json.Unmarshal(text, &head) // what is no document has none
+	_ = json.Unmarshal(text, &head) // on an error Schema stays empty
 	return head.Schema
 }

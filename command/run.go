@@ -28,8 +28,7 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// run returns the command that measures. It is also the root command, under the
-// program's name.
+// run returns the command that measures strategies. root also uses it, under the program's name, as the root command.
 func (a *app) run(name string) *cobra.Command {
 	f := newFlags()
 	cmd := &cobra.Command{
@@ -69,19 +68,19 @@ func (a *app) run(name string) *cobra.Command {
 	return cmd
 }
 
-// addresses gives --redis the words that are URLs, and returns the others.
+// addresses sets --redis to each argument that is a URL, and returns the other arguments.
 func addresses(set *pflag.FlagSet, words []string) (others []string) {
 	for _, word := range words {
 		if !strings.Contains(word, "://") {
 			others = append(others, word)
-		} else if err := set.Set("redis", word); err != nil { // it keeps its own errors
+		} else if err := set.Set("redis", word); err != nil { // only if there is no --redis: patient keeps value errors
 			others = append(others, word)
 		}
 	}
 	return others
 }
 
-// noWords refuses a word that is neither flag nor command.
+// noWords returns an error, with the command that was probably meant, for an argument that is not a command.
 func noWords(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -105,7 +104,7 @@ func noWords(cmd *cobra.Command, args []string) error {
 	return fmt.Errorf("unknown command %q%s", args[0], hint)
 }
 
-// reportOutputs returns the flag --output of a report.
+// reportOutputs returns the flag --output of a command that writes a report.
 func reportOutputs() *outputs[*results.Report] {
 	return &outputs[*results.Report]{usual: "table", formats: map[string]writer[*results.Report]{
 		"table":    render.WriteTable,
@@ -118,10 +117,10 @@ func reportOutputs() *outputs[*results.Report] {
 	}}
 }
 
-// hgrm is the format with a file for each strategy.
+// hgrm is the format that writes one file per strategy.
 const hgrm = "hgrm"
 
-// unnamed returns an error for an output as hgrm without the name of a file.
+// unnamed returns an error for an hgrm output without a file name.
 func unnamed[T any](outputs []output[T]) error {
 	if slices.ContainsFunc(outputs, func(o output[T]) bool { return o.format == hgrm && o.file == "" }) {
 		return errors.New("--output: hgrm writes a file for each strategy: write hgrm=FILE")
@@ -129,14 +128,14 @@ func unnamed[T any](outputs []output[T]) error {
 	return nil
 }
 
-// unfit matches characters that file names should not have.
+// unfit matches characters that oneFileEach replaces in file names.
 var unfit = regexp.MustCompile(`[^\w.=,-]+`)
 
 // itself returns its argument: the document that run writes is the report.
 func itself(report *results.Report) *results.Report { return report }
 
-// oneFileEach replaces an output as hgrm by one for each strategy of a report, which of returns: for waits.hgrm and
-// the strategy spin the file is waits-spin.hgrm.
+// oneFileEach replaces an hgrm output by one output per strategy: waits.hgrm becomes waits-spin.hgrm for the strategy
+// spin. of returns the report of a document.
 func oneFileEach[T any](outputs []output[T], strategies []string, of func(T) *results.Report) (all []output[T]) {
 	for _, o := range outputs {
 		if o.format != hgrm || o.file == "" {
@@ -154,7 +153,7 @@ func oneFileEach[T any](outputs []output[T], strategies []string, of func(T) *re
 	return all
 }
 
-// reportName is the file of a report, for its page.
+// reportName returns the name under which the live page shows the report: its JSON file, else "this run".
 func reportName(outputs []output[*results.Report]) string {
 	for _, o := range outputs {
 		if o.format == "json" && o.file != "" {
@@ -164,7 +163,8 @@ func reportName(outputs []output[*results.Report]) string {
 	return "this run"
 }
 
-// watched shows on the live page how far a plan is. Its end is not known if a number of acquisitions ends a window.
+// watched sends the progress of a plan to the live page, without a remaining time if the plan uses --iterations,
+// because the length of a window is then unknown.
 func watched(watchers *watch.Watchers, plan lockbench.Plan, now lockbench.Progress) {
 	remaining := now.Remaining
 	counted := func(p workloads.Point) bool { return p.Workload.Iterations > 0 }
@@ -177,7 +177,7 @@ func watched(watchers *watch.Watchers, plan lockbench.Plan, now lockbench.Progre
 	}, remaining)
 }
 
-// measure carries the plan out and writes the report.
+// measure executes the plan and writes the report.
 func (a *app) measure(
 	ctx context.Context, f *flags, plan lockbench.Plan, outputs []output[*results.Report], watchers *watch.Watchers,
 ) error {
@@ -210,7 +210,7 @@ func (a *app) measure(
 		watchers.End(results.File{Name: reportName(outputs), Report: report})
 		return oneFileEach(outputs, render.HgrmNames(report), itself)
 	}
-	if plan.Generators.Number <= 1 { // the sum of several is made at the end
+	if plan.Generators.Number <= 1 { // several generators merge their records only at the end
 		plan.Ended = func(report *results.Report) {
 			report.Interrupted, report.Finished = true, time.Now()
 			a.ended.keep(func() error { return writeAll(a, complete(report), report, f.quiet) })
@@ -225,7 +225,7 @@ func (a *app) measure(
 		if err == nil && !report.Interrupted {
 			a.say("generator %d sent its record to generator 0, which writes the report", shared.Generator)
 		}
-		report.Runs = nil // verdicts are on the sum
+		report.Runs = nil // generator 0 judges the merged runs
 		return outcome(ctx, report, err)
 	}
 	if err := saveAll(a, complete(report), report, f.quiet); err != nil {
@@ -234,16 +234,15 @@ func (a *app) measure(
 	return outcome(ctx, report, err)
 }
 
-// revision sets commit and branch from the variables of GitHub's and GitLab's jobs, if
-// the build does not know them.
+// revision sets commit and branch from the variables of a GitHub or GitLab job if the build does not record them.
 func revision(tool *results.Tool) {
 	tool.Commit = cmp.Or(tool.Commit, os.Getenv("GITHUB_SHA"), os.Getenv("CI_COMMIT_SHA"))
 	tool.Branch = cmp.Or(tool.Branch, os.Getenv("GITHUB_HEAD_REF"), os.Getenv("GITHUB_REF_NAME"),
 		os.Getenv("CI_COMMIT_REF_NAME"))
 }
 
-// parseThresholds parses the values of --threshold and names every error. It refuses a
-// threshold for a strategy that the plan does not have.
+// parseThresholds parses the values of --threshold and returns every error. A threshold for a strategy that is not in
+// the plan is an error.
 func parseThresholds(given []string, plan lockbench.Plan) ([]results.Threshold, error) {
 	var thresholds []results.Threshold
 	var problems []error
@@ -259,7 +258,7 @@ func parseThresholds(given []string, plan lockbench.Plan) ([]results.Threshold, 
 	return thresholds, errors.Join(problems...)
 }
 
-// show prints what would be done.
+// show prints the plan, for --dry-run.
 func (a *app) show(plan lockbench.Plan, outputs []output[*results.Report], thresholds []string) error {
 	w := plan.Workload
 	var names, faults, sweep, together []string

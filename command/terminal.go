@@ -18,16 +18,16 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// locked is a writer for several goroutines.
+// locked is a writer that several goroutines may use at the same time.
 type locked struct {
 	mu sync.Mutex
 	to io.Writer
-	// status is a line that is rewritten in place. Write erases it, and writes it
-	// again after its own bytes.
+	// status is the progress line at the bottom of the terminal. Write erases it before
+	// its own bytes and prints it again after them.
 	status string
 }
 
-// Write writes b, which must be whole lines.
+// Write writes b, which must consist of whole lines.
 func (l *locked) Write(b []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -55,20 +55,20 @@ func (l *locked) rewrite(status string) {
 		return
 	}
 	l.status = status
-	// A closed terminal must not stop the measuring.
+	// A closed terminal must not stop the measurement.
 	_, _ = io.WriteString(l.to, eraseLine+status)
 }
 
-// progress shows on standard error how far a run is: on a terminal as one line that it
-// rewrites in place, elsewhere as a line when a strategy starts.
+// progress shows the progress of a run on standard error: on a terminal in one line that
+// it rewrites in place, elsewhere with a new line for each strategy that starts.
 type progress struct {
 	out   *locked
 	quiet bool
-	width int // of the terminal; 0 means that there is none
+	width int // columns of the terminal; 0 if standard error is not a terminal
 
 	mu     sync.Mutex
 	latest lockbench.Progress
-	at     time.Time // since when the latest Remaining counts
+	at     time.Time // when latest.Remaining was reported
 
 	stop chan struct{}
 	done sync.WaitGroup
@@ -86,7 +86,7 @@ func (a *app) newProgress(quiet bool) *progress {
 	return p
 }
 
-// report shows what the engine reports.
+// report shows a progress report of the engine.
 func (p *progress) report(now lockbench.Progress) {
 	if p.quiet {
 		return
@@ -142,8 +142,8 @@ func (p *progress) draw() {
 	p.out.rewrite(statusLine(now, left, p.width))
 }
 
-// statusLine describes what a run does, and in its window the rate of the last second. A line that wraps could
-// not be rewritten.
+// statusLine describes the current phase of a run; inside the window, the rate and the p99 of the last second. It cuts
+// the line to the terminal's width, because a line that wraps cannot be rewritten.
 func statusLine(now lockbench.Progress, left time.Duration, wide int) string {
 	parts := []string{title(now), now.Phase, ""}
 	if last := now.Last; last != nil && last.Seconds > 0 {
@@ -168,8 +168,7 @@ func title(p lockbench.Progress) string {
 	return fmt.Sprintf("[%d/%d] %s round %d", p.Run, p.Runs, p.Strategy, p.Round)
 }
 
-// terminalWidth returns the width of w's terminal; 0 if w is none, or if it cannot move
-// its cursor.
+// terminalWidth returns the columns of the terminal w; 0 if w is not a terminal or cannot move its cursor.
 func terminalWidth(w io.Writer) int {
 	file, ok := w.(*os.File)
 	if !ok || !term.IsTerminal(int(file.Fd())) || os.Getenv("TERM") == "dumb" {
@@ -182,13 +181,13 @@ func terminalWidth(w io.Writer) int {
 	return width
 }
 
-// withoutTerminal is the width of pages for files and for readers that are no terminal.
+// withoutTerminal is the width, in columns, of output to files and pipes.
 const withoutTerminal = 80
 
-// width returns how many columns standard output has.
+// width returns the width of standard output in columns.
 func (a *app) width() int { return width(a.stdout) }
 
-// width returns how many columns a writer has: those of the terminal, else $COLUMNS, else 80.
+// width returns the width of a writer in columns: that of the terminal, else $COLUMNS, else 80.
 func width(out io.Writer) int {
 	wide := terminalWidth(out)
 	if given, err := strconv.Atoi(os.Getenv("COLUMNS")); wide == 0 && err == nil && given >= 20 {

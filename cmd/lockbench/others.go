@@ -7,6 +7,6 @@ import (
 	_ "github.com/lockbench/lockbench/stores"
 )
 
-// What a lock in Redis on a server of this machine does not need is 40 % of what is compiled. make demo leaves it out
-// by the tag redisonly, and command says so in its version and in errors.
+// The imports of this file are 40 % of the code that is compiled, and a benchmark of a local Redis does not need them.
+// make demo leaves them out with the tag redisonly; package command reports the tag in the version and in errors.
 func init() { docker.Quiet() }
