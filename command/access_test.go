@@ -13,13 +13,13 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// shortly are flags of a run that is soon over.
+// shortly has the flags of a short run.
 var shortly = []string{
 	"-c", "4", "--instances", "2", "--hold", "1ms", "-d", "200ms", "-w", "0s", "--no-baselines", "-q", "-o", "json=",
 }
 
-// A run reaches a Redis that asks for the certificates of clients, as redis.conf has it, and for a password that is not
-// in the address; and a primary that Sentinels watch: with every strategy on one Redis.
+// A run, with every strategy on one Redis, reaches a Redis that requires client certificates and a password that is not
+// in the address. It also reaches a primary through its Sentinels.
 func TestWaysIn(t *testing.T) {
 	t.Parallel()
 	cert, key := redistest.Certificate(t)

@@ -6,12 +6,12 @@ import (
 	"testing"
 )
 
-// The CI action fails a job for what was decided, and only if it is strict for what was not.
+// The CI action fails a job on a regression; on an undecided verdict only if it is strict.
 func TestTheActionFailsForWhatIsDecided(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		code, strict string
-		want         string // what the job ends with
+		want         string // result of the job
 		says         string
 	}{
 		{"0", "false", "0", ""},

@@ -33,7 +33,7 @@ func TestWhatAnAnswerEndsWith(t *testing.T) {
 	}
 }
 
-// The drivers of a language that cannot be started are left out with the reason, and what to do.
+// Drivers of a language that cannot be started are left out, with the reason and the next step.
 func TestAbsentDriversAreNamed(t *testing.T) {
 	t.Setenv(driver.PathVariable, "")
 	t.Setenv("XDG_DATA_HOME", t.TempDir())

@@ -15,14 +15,14 @@ import (
 
 // badInput is a command line with a mistake.
 type badInput struct {
-	line string // words, in single quotes where they have spaces; VARIABLE=value before them
+	line string // arguments, in single quotes if they contain spaces, after VARIABLE=value settings
 	code int
 }
 
-// aboutStores is the heading of what a program built with the tag redisonly says otherwise.
+// aboutStores is the heading of the inputs for which a program built with the tag redisonly prints other messages.
 const aboutStores = "Other stores"
 
-// badInputs are tried in a directory with the files of prepareBadInputs.
+// badInputs lists the bad inputs by topic. They run in a directory with the files of prepareBadInputs.
 var badInputs = []struct {
 	about string
 	lines []badInput
@@ -319,7 +319,7 @@ func prepareBadInputs(t *testing.T) {
 	}
 }
 
-// shellWords takes a line of the table apart, as a shell does.
+// shellWords splits a line of the table into variables and arguments, as a shell does.
 func shellWords(line string) (variables, args []string) {
 	for i, part := range strings.Split(line, "'") {
 		if i%2 == 1 {
@@ -337,13 +337,13 @@ func shellWords(line string) (variables, args []string) {
 // Every bad input has an exit code and a message. testdata/badinputs.txt has all of them, and docs/ERRORS.md each kind.
 func TestBadInputs(t *testing.T) {
 	file, page := absolute(t, "testdata/badinputs.txt"), absolute(t, "../docs/ERRORS.md")
-	for _, entry := range os.Environ() { // the caller's variables
+	for _, entry := range os.Environ() { // variables of the caller must not change the messages
 		name, _, _ := strings.Cut(entry, "=")
 		if strings.HasPrefix(name, "LOCKBENCH_") || strings.HasPrefix(name, "OTEL_") {
 			t.Setenv(name, "")
 		}
 	}
-	t.Setenv("TMPDIR", t.TempDir()) // lockbench reports what killed runs have left there
+	t.Setenv("TMPDIR", t.TempDir()) // lockbench reports leftovers of killed runs in TMPDIR
 	prepareBadInputs(t)
 	before := contents(t, ".")
 	whole, missing := leftOut(buildTags(), "etcd") == "", ""
@@ -360,7 +360,7 @@ func TestBadInputs(t *testing.T) {
 	lines := 0
 	for _, group := range badInputs {
 		all.WriteString("\n# " + group.about + "\n")
-		if group.about == aboutStores && !whole { // make others tries it
+		if group.about == aboutStores && !whole { // make others tests it
 			all.WriteString(missing)
 			continue
 		}
@@ -388,7 +388,7 @@ func TestBadInputs(t *testing.T) {
 					all.WriteString(messageIndent + message + "\n")
 				}
 			}
-			// A dry run refuses it too, unless only a server or a driver that starts could tell.
+			// A dry run rejects it, too, unless only a server or a driver that starts can detect the error.
 			if code == ExitConfig && isRun(args) && !strings.Contains(test.line, "exec:/bin/false") {
 				dry, _, said := said(t, append(args, "--dry-run")...)
 				if dry != ExitConfig && !strings.HasSuffix(test.line, "--clients") {
@@ -427,8 +427,7 @@ func absolute(t *testing.T, file string) string {
 	return path
 }
 
-// kindsOfMessages compares the kinds of messages in docs/ERRORS.md with the messages: each message is of a kind, and
-// each kind has a message.
+// kindsOfMessages checks that each tested message matches a kind in docs/ERRORS.md, and each kind a message.
 func kindsOfMessages(t *testing.T, page, tested string) {
 	t.Helper()
 	text, err := os.ReadFile(page)
@@ -470,10 +469,10 @@ func kindsOfMessages(t *testing.T, page, tested string) {
 	}
 }
 
-// isRun says whether a command line measures.
+// isRun reports whether a command line is a run.
 func isRun(args []string) bool { return len(args) > 0 && strings.HasPrefix(args[0], "-") }
 
-// messageIndent stands before each message of testdata/badinputs.txt.
+// messageIndent is the indent of each message in testdata/badinputs.txt.
 const messageIndent = "    "
 
 const badInputsIntro = `Each tested mistake with its exit code and messages; go test ./command -run TestBadInputs -update writes it.

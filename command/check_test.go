@@ -31,7 +31,7 @@ func variant(t *testing.T, s strategies.Strategy) strategies.Variant {
 	return v
 }
 
-// What was not run is in the document, and so is what was found before.
+// After an interrupt the document has the checks that were not run and the findings so far.
 func TestAnInterruptedRunSaysWhatItDidNotRun(t *testing.T) {
 	t.Parallel()
 	ctx, interrupt := context.WithCancel(t.Context())
@@ -56,8 +56,8 @@ func TestAnInterruptedRunSaysWhatItDidNotRun(t *testing.T) {
 	}
 }
 
-// Servers fail over as those of Sentinel do: a client that connects again when its connection is closed, and only then,
-// finds the new primary.
+// The test's servers fail over as with Sentinel: only a client that reconnects after its connection was closed finds
+// the new primary.
 func TestADriverFollowsAFailover(t *testing.T) {
 	t.Parallel()
 	code, d, said := checked(t, append(only("failover"), theExample(t,
@@ -80,7 +80,7 @@ func TestServersFailOver(t *testing.T) {
 	}
 }
 
-// theExample returns the driver in examples/driver with changes: pairs of what is replaced, and what by.
+// theExample returns the driver in examples/driver with changes, which are pairs of an old and a new text.
 func theExample(t *testing.T, changes ...string) (name string) {
 	t.Helper()
 	if _, err := exec.LookPath("python3"); err != nil {
@@ -121,7 +121,7 @@ func only(names ...string) (args []string) {
 	return args
 }
 
-// The driver of the page keeps what it claims, as far as the basic checks see.
+// The driver of docs/DRIVERS.md passes the basic checks of its claims.
 func TestTheExampleDriverIsChecked(t *testing.T) {
 	t.Parallel()
 	basic := only("acquire and release", "exclusion", "stranger", "try-lock", "cancelled wait", "dead holder",
@@ -132,7 +132,7 @@ func TestTheExampleDriverIsChecked(t *testing.T) {
 	}
 }
 
-// What a driver does not do, or cannot, is no broken promise of its lock.
+// A limitation of a driver is not reported as a broken promise of its lock.
 func TestWhatADriverCannotDoIsNotChargedToItsLock(t *testing.T) {
 	t.Parallel()
 	calls := `("run", "acquire", "release")`
@@ -191,8 +191,8 @@ func TestWhatADriverCannotDoIsNotChargedToItsLock(t *testing.T) {
 	}
 }
 
-// The driver of the page connects again after its connection was reset, so that a lease can still be released: a server
-// that closes a connection may reset it.
+// The driver of docs/DRIVERS.md reconnects after its connection was reset, as by a server that closes it, so that a
+// lease can still be released.
 func TestTheExampleDriverConnectsAgain(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

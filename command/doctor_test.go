@@ -18,7 +18,7 @@ import (
 
 var session = regexp.MustCompile(`\{` + store.IDPattern + ":")
 
-// registered leaves out the strategies that this program does not have.
+// registered removes from a list the strategies that this program does not have.
 func registered(list string) string {
 	return strings.Join(slices.DeleteFunc(strings.Split(list, ","), func(name string) bool {
 		_, err := strategies.Lookup(name)
@@ -26,7 +26,7 @@ func registered(list string) string {
 	}), ",")
 }
 
-// examine returns what doctor finds.
+// examine runs doctor and returns its exit code and findings.
 func examine(t *testing.T, args ...string) (code int, found doctor.Document) {
 	t.Helper()
 	code, stdout, stderr := run(t, append([]string{"doctor", "-o", "json"}, args...)...)
@@ -36,12 +36,12 @@ func examine(t *testing.T, args ...string) (code int, found doctor.Document) {
 	return code, found
 }
 
-// What doctor prints is what a run ends with: all that is missing, at once, before anything is measured.
+// doctor reports the same missing things as a run, which lists all of them before it measures anything.
 func TestDoctorIsThePreflightOfARun(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		server     []string // arguments of redis-server
-		without    string   // rules for a user who may do everything else
+		without    string   // ACL rules that remove rights from a user with all rights
 		database   string
 		strategies string
 		says       []string
@@ -152,7 +152,7 @@ func TestDoctorIsThePreflightOfARun(t *testing.T) {
 	}
 }
 
-// A right without which only a figure is unknown stops nothing: doctor notes the figure, and the report warns of it.
+// A missing right that only makes a figure unknown does not stop a run: doctor notes the figure, and the report warns.
 func TestARightThatOnlyCostsAFigureIsAWarning(t *testing.T) {
 	t.Parallel()
 	server, file := redistest.Start(t), filepath.Join(t.TempDir(), "report.json")
@@ -179,7 +179,7 @@ func TestARightThatOnlyCostsAFigureIsAWarning(t *testing.T) {
 	}
 }
 
-// So does a command that the server does not have.
+// The same holds for a command that the server does not have.
 func TestACommandThatOnlyCostsAFigureIsNoted(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, "--rename-command", "DEL", "", "--rename-command", "CONFIG", "")
@@ -194,7 +194,7 @@ func TestACommandThatOnlyCostsAFigureIsNoted(t *testing.T) {
 	}
 }
 
-// Also of a server that cannot be reached there is a document.
+// doctor writes a document even if the server cannot be reached.
 func TestDoctorWithoutAServer(t *testing.T) {
 	t.Parallel()
 	code, found := examine(t, "-u", "redis://127.0.0.1:1")
@@ -204,7 +204,7 @@ func TestDoctorWithoutAServer(t *testing.T) {
 	}
 }
 
-// What endangers locks and distorts figures is noted, with what to do about it.
+// doctor notes settings that endanger locks or distort figures, with the solution.
 func TestDoctorNotesEvictionsAndSnapshots(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, "--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru", "--save", "3600 1")

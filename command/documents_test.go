@@ -21,7 +21,7 @@ import (
 	"github.com/lockbench/lockbench/strategies/locktest"
 )
 
-// monitorLines are a capture of a lock that is tried again.
+// monitorLines is a capture in which a client retries a lock.
 const monitorLines = `1700000000.000001 [0 127.0.0.1:5] "SET" "order:7" "a" "NX" "PX" "50"
 1700000000.010001 [0 127.0.0.1:6] "SET" "order:7" "b" "NX" "PX" "50"
 1700000000.020001 [0 127.0.0.1:6] "SET" "order:7" "b" "NX" "PX" "50"
@@ -29,7 +29,7 @@ const monitorLines = `1700000000.000001 [0 127.0.0.1:5] "SET" "order:7" "a" "NX"
 1700000000.095001 [0 127.0.0.1:6] "DEL" "order:7"
 `
 
-// documentsOf has a document of each kind that is no report, and what is to be seen of it.
+// documentsOf returns a document of each kind other than a report, and a text that its printout must contain.
 func documentsOf(t *testing.T) map[string][2]string {
 	t.Helper()
 	all := map[string][2]string{}
@@ -119,7 +119,7 @@ func TestReportPrintsEveryDocument(t *testing.T) {
 	}
 }
 
-// TestDocumentsOfOthersAreHostile: each part is missing, null, of another kind, or empty.
+// TestDocumentsOfOthersAreHostile prints documents in which a part is missing, null, empty or of another type.
 func TestDocumentsOfOthersAreHostile(t *testing.T) {
 	t.Parallel()
 	tried := 0
@@ -149,7 +149,7 @@ func TestDocumentsOfOthersAreHostile(t *testing.T) {
 					}
 				}()
 				var out bytes.Buffer
-				_ = written[schema](&out, text, 120, false) // an error is an answer
+				_ = written[schema](&out, text, 120, false) // an error is allowed, a panic is not
 			})
 		}
 	}
@@ -158,7 +158,7 @@ func TestDocumentsOfOthersAreHostile(t *testing.T) {
 	}
 }
 
-// shorten leaves of the lists of a document's parts the first three, since the others are like them.
+// shorten cuts each list in a document to its first three elements, because the others are similar.
 func shorten(of any) any {
 	switch of := of.(type) {
 	case map[string]any:
@@ -174,7 +174,7 @@ func shorten(of any) any {
 	return of
 }
 
-// spoil replaces each value in a document in turn.
+// spoil replaces each value in a document in turn by spoilt and calls try.
 func spoil(of, spoilt any, try func()) {
 	switch of := of.(type) {
 	case map[string]any:

@@ -17,7 +17,7 @@ import (
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 )
 
-// Each driver reaches a Redis with every setting that lockbench has for it, and locks in its database, or is refused
+// With every connection setting, each driver either reaches the Redis and locks in the right database, or is rejected
 // before the run.
 func TestWaysInOfDrivers(t *testing.T) {
 	t.Parallel()
@@ -98,7 +98,7 @@ func TestWaysInOfDrivers(t *testing.T) {
 				}
 			}
 			for way, flags := range ways {
-				t.Run(way, func(t *testing.T) { // one after another: all want the processor
+				t.Run(way, func(t *testing.T) { // one after another, because each needs the processor
 					file := filepath.Join(t.TempDir(), "report.json")
 					p := start(t, "lockbench", append([]string{
 						"-s", "exec:" + driver, "-c", "4", "--instances", "2", "--hold", "1ms", "-d", "1s", "-w", "0s",
@@ -125,8 +125,8 @@ func TestWaysInOfDrivers(t *testing.T) {
 	}
 }
 
-// A driver that does not say how it connects is refused where the address needs more than plain TCP, before anything is
-// connected.
+// A driver that does not declare how it connects is rejected before any connection if the address needs more than plain
+// TCP.
 func TestDriversAreRefusedByName(t *testing.T) {
 	t.Parallel()
 	plain := filepath.Join(t.TempDir(), "plain")
@@ -143,7 +143,7 @@ func TestDriversAreRefusedByName(t *testing.T) {
 	}
 }
 
-// A driver does not follow a failover of its primary: the run cannot be trusted, and says why.
+// If a driver does not follow a failover of its primary, the run cannot be trusted and reports the reason.
 func TestAFailoverUnderADriver(t *testing.T) {
 	t.Parallel()
 	watched := redistest.StartWatched(t)

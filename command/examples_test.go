@@ -10,16 +10,16 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// remark is what follows a command line of a page.
+// remark matches the comment after a command line on a page.
 var remark = regexp.MustCompile(` +# .*$`)
 
-// replayed are the files that observe writes in the examples.
+// replayed lists the files that observe writes in the examples.
 var replayed = map[string]string{
 	"observed.yaml": "arrivals: file:arrivals.csv\n", "arrivals.csv": workloads.TraceHeader + "\n0,a,1ms\n1,a,1ms\n",
 }
 
-// Every command line of the pages that a newcomer reads is accepted as it stands: one that
-// measures as a plan, one that lists as it is.
+// Every command line on the pages for newcomers is valid: the test runs one that lists as it is, and one that measures
+// as a dry run.
 func TestExamplesOfThePagesRun(t *testing.T) {
 	tried := 0
 	for _, page := range []string{"README.md", "docs/USAGE.md"} {
@@ -35,7 +35,7 @@ func TestExamplesOfThePagesRun(t *testing.T) {
 			variables, args := shellWords(line)
 			switch {
 			case leftOut(buildTags(), line) != "":
-				continue // make others tries it
+				continue // make others tests it
 			case len(args) == 0 || strings.HasPrefix(args[0], "-"):
 				args = append(args, "--dry-run")
 			case args[0] != "list":
@@ -64,10 +64,10 @@ func TestExamplesOfThePagesRun(t *testing.T) {
 	}
 }
 
-// link is one of Markdown to a file of the project, with its place in it.
+// link matches a Markdown link to a file of the project, with an optional heading.
 var link = regexp.MustCompile(`\]\(([^):#]+)(#[^)]*)?\)`)
 
-// What the pages link to is there.
+// The targets of the pages' links exist.
 func TestLinksOfThePagesLead(t *testing.T) {
 	var pages []string
 	for _, folder := range []string{"", "docs", "docs/evidence", "strategies/*"} {
@@ -96,7 +96,7 @@ func TestLinksOfThePagesLead(t *testing.T) {
 	}
 }
 
-// headings are the places in a page, a line each, as links have them.
+// headings returns the headings of a page, one per line, in the form that links use.
 func headings(page string) string {
 	var all strings.Builder
 	unfit := regexp.MustCompile("[^a-z0-9 _-]")

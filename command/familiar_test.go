@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// Every row of the table is reached on some command, names a tool, and proposes what a command accepts: its flags exist
-// there, and so do its formats.
+// Every row of habits applies to some command, names a tool, and proposes flags and formats that the command has.
 func TestHabitsOfOtherTools(t *testing.T) {
 	all := append(Root().Commands(), Root())
 	seen := map[string]bool{}
@@ -23,7 +22,7 @@ func TestHabitsOfOtherTools(t *testing.T) {
 			}
 			if dashes == "--" && cmd.Flags().Lookup(habit.given) != nil ||
 				dashes == "-" && (cmd.Flags().ShorthandLookup(habit.given) != nil || habit.given == "h") {
-				continue // it means something else there
+				continue // this command has a flag of that name
 			}
 			if instead(cmd, habit.given) != habit.here {
 				continue
@@ -48,7 +47,7 @@ func TestHabitsOfOtherTools(t *testing.T) {
 	}
 }
 
-// A suggestion is for a typing error: within two edits, or within one of a short word.
+// A flag is suggested for a typing error of at most two edits, or one edit in a short word.
 func TestUnknownFlags(t *testing.T) {
 	for _, test := range []struct{ line, says string }{
 		{"--clinets 5", "--clinets: unknown flag, did you mean --clients?"},

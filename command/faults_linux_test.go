@@ -13,8 +13,8 @@ import (
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 )
 
-// serversIn are the states of the redis-servers that run below a directory, and the
-// address of one.
+// serversIn returns the states of the redis-servers that run below a directory, and the
+// address of one of them.
 func serversIn(t *testing.T, dir string) (states []string, addr string) {
 	t.Helper()
 	entries, err := os.ReadDir("/proc")
@@ -42,7 +42,7 @@ func serversIn(t *testing.T, dir string) (states []string, addr string) {
 	return states, addr
 }
 
-// locked counts the locks that were taken on the only server below a directory.
+// locked returns the number of SETs on the only server below a directory; "" before the first.
 func locked(t *testing.T, dir string) (sets string) {
 	t.Helper()
 	_, addr := serversIn(t, dir)
@@ -61,14 +61,14 @@ func locked(t *testing.T, dir string) (sets string) {
 	return sets
 }
 
-// Whatever goes wrong on purpose, and however lockbench ends meanwhile, nothing of it
-// stays: at once after a Ctrl-C, with the next lockbench after a SIGKILL.
+// If lockbench ends during a fault, no server is left: immediately after a Ctrl-C, and after a SIGKILL
+// once lockbench clean has run.
 func TestNothingOutlivesAFault(t *testing.T) {
-	const stopped, running = "T", "S" // by SIGSTOP; asleep until somebody asks
+	const stopped, running = "T", "S" // process states: stopped by SIGSTOP, and sleeping until a request
 	for _, test := range []struct {
 		signal syscall.Signal
 		fault  string
-		state  string // of the server meanwhile; "" is gone
+		state  string // process state of the server during the fault; "" means that it does not exist
 	}{
 		{syscall.SIGINT, "pause:at=50ms,for=40s", stopped},
 		{syscall.SIGINT, "kill:at=50ms,for=40s", ""},
@@ -84,7 +84,7 @@ func TestNothingOutlivesAFault(t *testing.T) {
 			p.cmd.Env = append(os.Environ(), "TMPDIR="+dir)
 			p.run()
 			p.await("[1/1]")
-			if test.state == running { // the partition has come once nobody gets a lock any more
+			if test.state == running { // the partition is active once no client gets a lock
 				poll.Until(t, "clients begin", func() bool { return locked(t, dir) != "" })
 				for before := ""; before != locked(t, dir); time.Sleep(time.Second) {
 					before = locked(t, dir)

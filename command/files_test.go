@@ -49,7 +49,7 @@ func put(t *testing.T, name, content string) {
 	}
 }
 
-// measured has a report of a lock that needs no Redis, made once.
+// measured writes to file a report of a lock that needs no Redis; it is measured only once.
 func measured(t *testing.T, file string) {
 	t.Helper()
 	if code, _, stderr := said(t, "-q", "-s", "local", "-c", "2", "-n", "200", "-w", "0s", "--no-baselines", "-o",
@@ -58,8 +58,8 @@ func measured(t *testing.T, file string) {
 	}
 }
 
-// overwriting has a line for each command that writes files and for each kind of file that it reads; OUT
-// is a name of that file.
+// overwriting has a line for each command that writes files and each kind of file that it reads; OUT stands for a name
+// of the file that is read.
 var overwriting = map[string][]struct {
 	read string
 	line string
@@ -107,7 +107,7 @@ var overwriting = map[string][]struct {
 	"selfcheck": {{"ca.pem", "selfcheck --only audit -u rediss://127.0.0.1:1 --ca-file ca.pem -o json=OUT"}},
 }
 
-// aliases returns the names that one file can have.
+// aliases returns different names of the same file.
 func aliases(t *testing.T, read string) []string {
 	t.Helper()
 	there, err := filepath.Abs(read)
@@ -216,7 +216,7 @@ func TestTwoOutputsNeverGoToOneFile(t *testing.T) {
 	if diff := cmp.Diff(before, contents(t, place)); diff != "" {
 		t.Errorf("files have changed:\n%s", diff)
 	}
-	// Nothing clashes at /dev/null, or in files of similar names.
+	// Outputs to /dev/null, or to files with similar names, do not clash.
 	for _, line := range []string{
 		"-s local --dry-run -o json=/dev/null -o csv=/dev/null",
 		"-s local --dry-run -o json=there/x -o csv=x",

@@ -23,12 +23,12 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// planted is what somebody else may write wherever a text can be.
+// planted is a hostile text that another person may put into any text of a file.
 const planted = "\x1b[1A\x1b[2K\n::error::planted\r\n##[error]planted [planted](http://evil.example/) " +
 	"![planted](https://evil.example/p.png) @planted a@planted.example &#64;planted #1 www.evil.example | `@planted` " +
 	"\\[p](x) <img src=x> https://evil.example \u202e\u009b2K"
 
-// TestForeignReportsOnlyShow: every text of a report is planted, and every command that shows reports runs.
+// TestForeignReportsOnlyShow replaces every text in a report by planted, and runs every command that shows reports.
 func TestForeignReportsOnlyShow(t *testing.T) {
 	t.Chdir(t.TempDir())
 	foreign := foreignReport(t)
@@ -67,7 +67,7 @@ func TestForeignReportsOnlyShow(t *testing.T) {
 	}
 }
 
-// TestFileNamesOnlyShow: a file may come with a name that commands a terminal or a CI system.
+// TestFileNamesOnlyShow uses a file name that contains commands to a terminal and a CI system.
 func TestFileNamesOnlyShow(t *testing.T) {
 	t.Chdir(t.TempDir())
 	name := func(rest string) string { return "\x1b[2K\n::error::planted" + rest }
@@ -159,7 +159,7 @@ func TestFileNamesOnlyShow(t *testing.T) {
 	}
 }
 
-// TestLongNamesAreCut: tables, pages and comparisons repeat names, wrapped.
+// TestLongNamesAreCut checks that a long name, which tables and pages repeat, does not make the output huge.
 func TestLongNamesAreCut(t *testing.T) {
 	t.Chdir(t.TempDir())
 	measured(t, "own.json")
@@ -175,7 +175,8 @@ func TestLongNamesAreCut(t *testing.T) {
 	}
 }
 
-// foreignReport returns a report with planted texts, each where the report can still be read with it.
+// foreignReport returns a report in which planted replaces each text that may be replaced without making the report
+// invalid.
 func foreignReport(t *testing.T) string {
 	t.Helper()
 	measured(t, "own.json")
@@ -218,7 +219,7 @@ func foreignReport(t *testing.T) string {
 		return string(encoded)
 	}
 	count := 0
-	// try plants a text; set takes it back if the report cannot be read with it.
+	// try plants a text; set restores the old text if the report is then invalid.
 	try := func(was string, set func(any)) {
 		set(was + planted)
 		if _, err := results.ReadJSON(strings.NewReader(encode())); err != nil {
@@ -253,7 +254,7 @@ func foreignReport(t *testing.T) string {
 	return encode()
 }
 
-// onlyShows reports what a terminal or a CI system would do with a text, other than show it.
+// onlyShows fails the test if a text contains commands to a terminal or a CI system.
 func onlyShows(t *testing.T, what, text string) {
 	t.Helper()
 	for line := range strings.Lines(text) {
@@ -269,12 +270,12 @@ func onlyShows(t *testing.T, what, text string) {
 	}
 }
 
-// live matches what a site that shows Markdown makes a link, a picture or a mention of.
+// live matches text that a Markdown renderer turns into a link, a picture or a mention.
 var live = regexp.MustCompile(`(^|[^\\])[\[\]]|(^|[^\\])!\[|@[0-9A-Za-z]|#[0-9]|` +
 	`https?://|www\.|<img|&#|(^|[^\\])` + "`@")
 
-// linksNothing reports links, pictures, mentions, and rows of tables with another number of cells than the
-// head.
+// linksNothing fails the test if a Markdown text has links, pictures or mentions, or a table row whose number of cells
+// differs from the head.
 func linksNothing(t *testing.T, what, text string) {
 	t.Helper()
 	cells := 0
@@ -294,7 +295,7 @@ func linksNothing(t *testing.T, what, text string) {
 	}
 }
 
-// TestForeignRepliesOnlyShow: what a server says of itself, and with what it refuses, is only shown.
+// TestForeignRepliesOnlyShow runs commands against a server that plants texts in its INFO and its error replies.
 func TestForeignRepliesOnlyShow(t *testing.T) {
 	t.Parallel()
 	server, claim := hostile(t), filepath.Join(t.TempDir(), "claim.yaml")
@@ -317,7 +318,7 @@ func TestForeignRepliesOnlyShow(t *testing.T) {
 	}
 }
 
-// hostile starts a server that speaks RESP and plants texts in what it says. It returns its address.
+// hostile starts a server that plants texts in its RESP replies, and returns its address.
 func hostile(t *testing.T) string {
 	t.Helper()
 	line := strings.NewReplacer("\r", "", "\n", "\x1b[2K").Replace(planted)
@@ -326,7 +327,7 @@ func hostile(t *testing.T) string {
 		"7.4.0", line, line, line, line, line)
 	bulk := func(text string) string { return fmt.Sprintf("$%d\r\n%s\r\n", len(text), text) }
 	var mu sync.Mutex
-	held := map[string]string{} // the locks of preflights, without which nothing else is asked
+	held := map[string]string{} // the preflight needs working locks before it sends anything else
 	answer := func(words []string) string {
 		mu.Lock()
 		defer mu.Unlock()
@@ -403,8 +404,8 @@ func readCommand(from *bufio.Reader) ([]string, error) {
 	return words, nil
 }
 
-// TestOnlyRegularFilesOfModestSizeAreRead: a FIFO and a device are refused at once, a directory too, and so is
-// a file that is too large, wherever a command reads a file.
+// TestOnlyRegularFilesOfModestSizeAreRead checks that every command that reads a file rejects a FIFO, a device, a
+// directory and a file that is too large.
 func TestOnlyRegularFilesOfModestSizeAreRead(t *testing.T) {
 	t.Chdir(t.TempDir())
 	measured(t, "run.json")
@@ -412,7 +413,7 @@ func TestOnlyRegularFilesOfModestSizeAreRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	put(t, "large", "")
-	if err := os.Truncate("large", 64<<20+1); err != nil { // a hole: it takes no place on the disk
+	if err := os.Truncate("large", 64<<20+1); err != nil { // a sparse file, which needs no disk space
 		t.Fatal(err)
 	}
 	if err := os.Mkdir("dir", 0o700); err != nil {

@@ -22,27 +22,27 @@ import (
 )
 
 const (
-	rounds = 20 // of an A/A comparison and a slower head each
-	dear   = 10 // heads with a command more
+	rounds = 20 // rounds, each with an A/A comparison and a comparison with a slower head
+	dear   = 10 // comparisons with a head that sends one more command
 	pairs  = 14
 )
 
-// What the builds are compared on: everybody at one lock, where the clock decides,
-// and a lock for everybody, where the number of commands hardly varies.
+// The workloads of the comparisons: all clients contend for one lock, so timing decides, or use 64 locks, so the number
+// of commands hardly varies.
 var (
 	contended = []string{"-s", gate.Strategy, "-c", "8", "--hold", "1ms", "-d", "400ms", "-w", "100ms"}
 	apart     = []string{"-s", gate.Strategy, "-c", "8", "--keys", "64", "--hold", "1ms", "-d", "400ms", "-w", "100ms"}
 )
 
-// TestGate is the proof that the gate fires and does not cry wolf, by any metric
-// (--all-metrics). It counts comparisons of which no two have a run in common. It takes a
-// quarter of an hour and writes its protocol to the file that LOCKBENCH_GATE names.
+// TestGate measures how often the gate detects a slower head and how often it raises a false alarm, by any metric
+// (--all-metrics). No two comparisons share a run. It takes a quarter of an hour and writes its protocol to the file
+// that LOCKBENCH_GATE names.
 func TestGate(t *testing.T) {
 	file := os.Getenv("LOCKBENCH_GATE")
 	if file == "" {
 		t.Skip("takes a quarter of an hour: make gate")
 	}
-	if err := os.Unsetenv("LOCKBENCH_GATE"); err != nil { // lockbench takes it for LOCKBENCH_RATE misspelt
+	if err := os.Unsetenv("LOCKBENCH_GATE"); err != nil { // lockbench would report it as a misspelt LOCKBENCH_RATE
 		t.Fatal(err)
 	}
 	g := newWorkshop(t)
@@ -54,7 +54,7 @@ func TestGate(t *testing.T) {
 	for round := 1; round <= rounds; round++ {
 		aa := g.compare(base, same, contended)
 		equal.add(aa)
-		// As much slower as the comparison just made says it would have found.
+		// The head is slower by the smallest change that the comparison above could have detected.
 		effect := max(0.1, -*aa.primary().Detectable)
 		rate := *aa.primary().Base.Median
 		delay := time.Duration(effect / (1 - effect) / rate * float64(time.Second))
@@ -84,13 +84,13 @@ func TestGate(t *testing.T) {
 	}
 }
 
-// workshop makes builds and compares them.
+// workshop builds lockbench variants and compares them.
 type workshop struct {
 	t         *testing.T
 	dir       string
 	lockbench string
 	made      int
-	first     *results.Report // whose machine and workload the protocol names
+	first     *results.Report // source of the machine and workload in the protocol
 }
 
 func newWorkshop(t *testing.T) *workshop {
@@ -107,7 +107,7 @@ func (g *workshop) do(name string, args ...string) {
 	}
 }
 
-// build makes a lockbench with that fault.
+// build builds a lockbench with the given fault and returns its file.
 func (g *workshop) build(name string, f gate.Fault) string {
 	g.t.Helper()
 	file := filepath.Join(g.dir, name)
@@ -116,14 +116,14 @@ func (g *workshop) build(name string, f gate.Fault) string {
 	return file
 }
 
-// trial is one comparison.
+// trial is the result of one lockbench ab, with its duration and the injected slowdown.
 type trial struct {
 	compare.Comparison
 	took     time.Duration
 	injected float64
 }
 
-// compare is lockbench ab --all-metrics, as anybody calls it.
+// compare runs lockbench ab --all-metrics as a user would.
 func (g *workshop) compare(base, head string, flags []string) trial {
 	g.t.Helper()
 	g.made++
@@ -169,7 +169,7 @@ func (g *workshop) report(file string) *results.Report {
 	return report
 }
 
-// primary is the result on the primary metric.
+// primary returns the result for the primary metric.
 func (tr trial) primary() compare.Result {
 	for _, r := range tr.Strategies[0].Results {
 		if r.Metric == tr.Rules.Primary && r.Detectable != nil && *r.Detectable < 0 && !math.IsInf(*r.Detectable, 0) {
@@ -179,12 +179,12 @@ func (tr trial) primary() compare.Result {
 	panic("a comparison without its primary metric")
 }
 
-// trials are comparisons of the same kind.
+// trials collects comparisons of the same kind, such as A/A.
 type trials []trial
 
 func (ts *trials) add(t trial) { *ts = append(*ts, t) }
 
-// worse counts the comparisons that called the head worse.
+// worse returns the number of comparisons with the verdict worse.
 func (ts trials) worse() int {
 	n := 0
 	for _, t := range ts {
@@ -195,7 +195,7 @@ func (ts trials) worse() int {
 	return n
 }
 
-// by counts those that called it worse by this metric.
+// by returns the number of comparisons in which the given metric is worse.
 func (ts trials) by(metric string) int {
 	n := 0
 	for _, t := range ts {
@@ -212,7 +212,7 @@ func worseBy(c compare.Comparison, metric string) bool {
 	})
 }
 
-// medianOf is that of a figure of every trial.
+// medianOf returns the median of a figure over all trials.
 func (ts trials) medianOf(figure func(trial) float64) float64 {
 	var all []float64
 	for _, t := range ts {
@@ -222,7 +222,7 @@ func (ts trials) medianOf(figure func(trial) float64) float64 {
 	return (all[(len(all)-1)/2] + all[len(all)/2]) / 2
 }
 
-// slowest is how long the longest of them took.
+// slowest returns the duration of the longest trial.
 func (ts trials) slowest() time.Duration {
 	longest := time.Duration(0)
 	for _, t := range ts {
@@ -231,7 +231,7 @@ func (ts trials) slowest() time.Duration {
 	return longest
 }
 
-// protocol is what the proof says, in Markdown.
+// protocol is the Markdown page with the results of the proof.
 type protocol struct {
 	bytes.Buffer
 	failed []string
@@ -246,7 +246,7 @@ func newProtocol(r *results.Report) *protocol {
 	return p
 }
 
-// line is one kind of comparison and whether it is as it should be.
+// line adds a row for one kind of comparison, and records a failure unless good accepts its share of worse verdicts.
 func (p *protocol) line(kind string, worse, of int, good func(share float64) bool, wanted string) {
 	share := float64(worse) / float64(of)
 	low, high := clopperPearson(worse, of)
@@ -259,10 +259,10 @@ func (p *protocol) line(kind string, worse, of int, good func(share float64) boo
 		kind, worse, of, share*100, low*100, high*100, wanted, verdict)
 }
 
-// rarely is the share of false alarms that the gate may have.
+// rarely reports whether a share of false alarms is acceptable.
 func rarely(share float64) bool { return share <= 0.05 }
 
-// describe says what the comparisons were like.
+// describe adds the effect sizes and durations of the comparisons.
 func (p *protocol) describe(equal, slower, costly trials) {
 	effect := func(t trial) float64 { return *t.primary().Delta * 100 }
 	fmt.Fprintf(p, "\n- A/A and slower: `%s`, %d pairs each; one command more: `%s`\n",
@@ -279,8 +279,8 @@ func (p *protocol) describe(equal, slower, costly trials) {
 		max(equal.slowest(), slower.slowest(), costly.slowest()).Round(time.Second))
 }
 
-// clopperPearson is the exact 95 % interval of a share (Biometrika 26, 1934): the
-// shares at which so many, or more, or fewer have a probability of 2.5 %.
+// clopperPearson returns the exact 95 % confidence interval of a share (Biometrika 26, 1934). At its bounds, at least
+// or at most this number of hits has a probability of 2.5 %.
 func clopperPearson(hits, of int) (low, high float64) {
 	solve := func(tooLow func(share float64) bool) float64 {
 		from, to := 0.0, 1.0
@@ -318,21 +318,20 @@ func TestClopperPearson(t *testing.T) {
 	}
 }
 
-// short is a session of compare, with a Redis of its own.
+// short has the flags of a session for compare, which starts its own Redis.
 var short = strings.Fields("-q -s spin -c 20 --hold 1ms -d 1s -w 100ms --no-baselines --redis process")
 
 const (
 	comparisons = 100
-	aSide       = 4 // sessions, the fewest that decide anything
+	aSide       = 4 // sessions per side, the smallest number that allows a verdict
 )
 
-// TestSessions is the proof that compare does not cry wolf: comparisons of sessions of one
-// build, no two of which have a session in common. It takes half an hour and keeps the
-// sessions in the directory that LOCKBENCH_GATE_SESSIONS names, where those that are
-// there already are not recorded again, with the protocol beside them.
+// TestSessions measures how often compare raises a false alarm. It compares sessions of one build; no two comparisons
+// share a session. It takes half an hour and keeps sessions and protocol in the directory that LOCKBENCH_GATE_SESSIONS
+// names, and reuses the sessions that it finds there.
 //
-// The same eight sessions are compared in two ways: as taken in turns, and the first four
-// with the last four, as they come when a change lies in between.
+// It compares each eight sessions in two ways: as if recorded in turns, and the first four with the last four, as if
+// the build had changed in between.
 func TestSessions(t *testing.T) {
 	dir := os.Getenv("LOCKBENCH_GATE_SESSIONS")
 	if dir == "" {
@@ -375,14 +374,14 @@ func TestSessions(t *testing.T) {
 	}
 }
 
-// session records a session unless it is there.
+// session records a session unless the file exists.
 func (g *workshop) session(file string) string {
 	g.t.Helper()
 	if _, err := os.Stat(file); err != nil {
 		args := slices.Concat([]string{"run"}, short, []string{"-o", "json=" + file})
 		cmd := exec.CommandContext(g.t.Context(), g.lockbench, args...)
 		said, err := cmd.CombinedOutput()
-		// A disturbed run is left out by compare, which then decides nothing.
+		// compare leaves out a run that cannot be trusted; its verdict is then undecided.
 		if err != nil && cmd.ProcessState.ExitCode() != command.ExitInvalid {
 			g.t.Fatalf("record %s: %v\n%s", file, err, said)
 		}
@@ -393,8 +392,7 @@ func (g *workshop) session(file string) string {
 	return file
 }
 
-// verdict is that of lockbench compare on these sessions, which ends with 110 if it is
-// worse and else with 0.
+// verdict returns the verdict of lockbench compare on these sessions, and checks its exit code: 110 if worse, else 0.
 func (g *workshop) verdict(base, head []string) results.Verdict {
 	g.t.Helper()
 	g.made++

@@ -11,7 +11,7 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// One of three generators is killed in a run: the others name it, end within seconds, and leave nothing on the server.
+// If one of three generators is killed during a run, the others name it, end within seconds and leave no key behind.
 func TestAGeneratorIsKilled(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)
@@ -53,7 +53,7 @@ func TestAGeneratorIsKilled(t *testing.T) {
 	}
 }
 
-// A generator that comes late takes part; one with other flags is refused, and one that is interrupted ends the others.
+// A late generator takes part. One with other flags is rejected, and one that is interrupted ends the others.
 func TestALateGenerator(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)

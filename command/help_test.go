@@ -10,8 +10,8 @@ import (
 	"github.com/lockbench/lockbench/internal/layout"
 )
 
-// TestHelpFits: the help of every command has no line that is wider than the terminal, from 60 columns on. The texts of
-// completion are cobra's, and wider.
+// TestHelpFits checks that no line of any command's help is wider than the terminal, for 60 columns or more. It skips
+// completion, whose texts come from cobra and are wider.
 func TestHelpFits(t *testing.T) {
 	for _, wide := range []int{60, 66, 80, 120} {
 		t.Setenv("COLUMNS", strconv.Itoa(wide))

@@ -52,7 +52,7 @@ func TestEveryFlagOfRunNamesItsFault(t *testing.T) {
 	newFlags().register(set)
 	makePatient(set)
 	free := strings.Fields("strategy file workload redis ca-file image topology work fence counter " +
-		"release row threshold session cert key redis-password") // any text can be read
+		"release row threshold session cert key redis-password") // these accept any text
 	set.VisitAll(func(flag *pflag.Flag) {
 		_ = set.Set(flag.Name, "?")
 		err := prefixed(flag.Name, errors.Join(flag.Value.(*patient).problems...))
@@ -118,8 +118,8 @@ func TestSaveLeavesAFileAloneThatCannotBeEncoded(t *testing.T) {
 	}
 }
 
-// A link into /proc resolves to a name that no file has: replacing it would
-// replace the link.
+// A link into /proc resolves to a name that does not exist, so a rename would
+// replace the link itself.
 func TestReplaceWritesIntoAPipe(t *testing.T) {
 	dir := t.TempDir()
 	pipe := filepath.Join(dir, "pipe")
@@ -149,8 +149,7 @@ func TestReplaceWritesIntoAPipe(t *testing.T) {
 	}
 }
 
-// A new output is a file of its folder, also if the directory for temporary files is on the same file system: it gets
-// the folder's group where others have.
+// A new output inherits the group of a setgid directory, even if $TMPDIR is on the same file system.
 func TestANewFileHasTheGroupOfItsFolder(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	dir := t.TempDir()
@@ -169,7 +168,7 @@ func TestANewFileHasTheGroupOfItsFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	file := filepath.Join(dir, "report.json")
-	for range 2 { // there is none, and there is one
+	for range 2 { // the file does not exist, then it exists
 		if err := replace(file, []byte("whole")); err != nil {
 			t.Fatal(err)
 		}
@@ -183,7 +182,7 @@ func TestANewFileHasTheGroupOfItsFolder(t *testing.T) {
 	}
 }
 
-// What replaces a file has the file's rights, whatever the umask takes from a new one.
+// A replaced file keeps its mode, whatever the umask is.
 func TestRightsOfAFileAreKept(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "report.json")
 	for _, rights := range []fs.FileMode{0o600, 0o644, 0o666} {
@@ -197,7 +196,7 @@ func TestRightsOfAFileAreKept(t *testing.T) {
 	}
 }
 
-// A name to which the new file's has no room to add is refused before a run, not after it.
+// A file name that is too long for the temporary file's suffix is rejected before the run, not after it.
 func TestWritableKnowsTheNewFilesName(t *testing.T) {
 	dir := t.TempDir()
 	for size, fits := range map[int]bool{200: true, 255: false} {
@@ -209,7 +208,7 @@ func TestWritableKnowsTheNewFilesName(t *testing.T) {
 	}
 }
 
-// Two lockbenches may have the same output: each of them writes a whole file, and fails at nothing.
+// Two processes may write the same output: both succeed, and the file is complete.
 func TestTwoWriteOneFile(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "report.json")
@@ -243,7 +242,7 @@ func errorText(err error) string {
 	return err.Error()
 }
 
-// A strategy that has not said what it needs gets no ACL, which would lock its user out.
+// list prints no ACL command for a strategy that declares no rights, because the command would lock its user out.
 func TestUndeclaredRightsPrintNoACL(t *testing.T) {
 	printed := func(info strategies.Info) string {
 		var b strings.Builder
@@ -352,13 +351,13 @@ func TestASelfcheckEndsWithItsVerdict(t *testing.T) {
 	}
 }
 
-// A slower head that was recorded in turns with the base is a regression. If it was recorded after
-// the base, the machine may have become slower.
+// A slower head that was recorded in turns with the base is a regression. One that was recorded after the base is not,
+// because the machine may have become slower.
 func TestOnlyAChangeInTurnsEndsWith110(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
-		every int // minutes from one session of a side to the next
-		after int // minutes from the base's first to the head's first
+		every int // minutes between two sessions of a side
+		after int // minutes from the base's first session to the head's first
 		want  int
 	}{{2, 1, ExitRegression}, {2, -1, ExitRegression}, {1, 100, ExitOK}, {1, -100, ExitOK}} {
 		var sides [2]compare.Side
@@ -413,7 +412,7 @@ func TestErrorsTakeAtMostTwentyLines(t *testing.T) {
 	}
 }
 
-// Only an error about what the tag leaves out says how to get it.
+// Only an error about a part that the tag leaves out has the advice to build with it.
 func TestWhatATagLeftOutIsSaid(t *testing.T) {
 	for line, missing := range map[string]bool{
 		`--strategy: unknown strategy "etcd"`: true, `unknown strategy "gated:rueidislock"`: true,
@@ -447,7 +446,7 @@ func TestStatusLineFitsTheTerminal(t *testing.T) {
 	}
 }
 
-// Kubernetes tells each container of the services of its namespace, in variables that begin with their names.
+// Kubernetes sets variables in each container for every service of its namespace, which begin with the service's name.
 func TestVariablesOfKubernetesAreNoFlags(t *testing.T) {
 	for _, service := range []string{"LOCKBENCH", "LOCKBENCH_REDIS"} {
 		t.Setenv(service+"_PORT", "tcp://10.0.0.1:6379")

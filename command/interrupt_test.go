@@ -30,7 +30,7 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// underWay waits until the clients of a run that has begun have released locks.
+// underWay waits until the clients of a run have released locks.
 func underWay(t *testing.T, redis *redistest.Server) {
 	t.Helper()
 	client := redis.Client(t)
@@ -65,8 +65,7 @@ func readReport(t *testing.T, file string) *results.Report {
 	return report
 }
 
-// Whatever ends a run in its middle, the file is the old one or a whole new one, and the
-// exit code says what it was.
+// However a run ends early, the output file is the old one or a complete new one, and the exit code shows the cause.
 func TestWhatEndsARunInItsMiddle(t *testing.T) {
 	const old = "the old one"
 	send := func(s os.Signal) func(*process, *redistest.Server) {
@@ -82,7 +81,7 @@ func TestWhatEndsARunInItsMiddle(t *testing.T) {
 	second := func(p *process, _ *redistest.Server) {
 		p.signal(syscall.SIGINT)
 		p.await(again)
-		time.Sleep(command.OneStop) // or it belongs to the first
+		time.Sleep(command.OneStop) // an earlier signal would count as a duplicate of the first
 		p.signal(syscall.SIGTERM)
 	}
 	// GNU timeout signals its child and then the child's process group.
@@ -94,18 +93,18 @@ func TestWhatEndsARunInItsMiddle(t *testing.T) {
 	for _, test := range []struct {
 		name    string
 		program string   // "" is lockbench
-		flags   []string // nil: so long that the first run does not end by itself
-		at      string   // how far it is then
+		flags   []string // nil means flags with which the first run lasts longer than the test
+		at      string   // line of the progress at which end is called
 		end     func(*process, *redistest.Server)
 		code    string
 		says    string
-		whole   func(*results.Report) bool // nil where the old one stays
+		whole   func(*results.Report) bool // checks the new report; nil if the old file must stay
 	}{
 		{"Ctrl-C", "", nil, "[1/2]", send(syscall.SIGINT), "105", again, interrupted},
 		{"SIGTERM", "", nil, "[1/2]", send(syscall.SIGTERM), "105", again, interrupted},
 		{"the terminal is closed", "", nil, "[1/2]", send(syscall.SIGHUP), "105", again, interrupted},
 		{
-			// The lock never comes back, so that the second signal is in time.
+			// stubborn never returns from Acquire, so the run cannot end before the second signal.
 			"a second Ctrl-C", "author",
 			[]string{"-s", "stubborn", "-d", "60s"},
 			"[1/1]",
@@ -193,8 +192,7 @@ func TestWhatEndsARunInItsMiddle(t *testing.T) {
 	}
 }
 
-// A server that stands still refuses nothing, and clients would wait for it until they
-// time out after 10 s: it is found silent before.
+// A stopped server refuses no connection, so clients notice it only at their timeout of 10 s. The run must end earlier.
 func TestAStoppedRedisIsNoticedBeforeClientsTimeOut(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)
@@ -223,7 +221,7 @@ func TestAStoppedRedisIsNoticedBeforeClientsTimeOut(t *testing.T) {
 	}
 }
 
-// watched does something once a text is written.
+// watched is a writer that calls a function once a given text is written.
 type watched struct {
 	bytes.Buffer
 	text string
@@ -258,7 +256,7 @@ func TestEndOfContextIsAFirstSignal(t *testing.T) {
 }
 
 func TestUnreachableIsSaidSoon(t *testing.T) {
-	// The server accepts connections and never answers.
+	// The server accepts connections but does not reply.
 	var stdout, stderr bytes.Buffer
 	before := time.Now()
 	silent := drive.Serve(t, func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) })
@@ -267,7 +265,7 @@ func TestUnreachableIsSaidSoon(t *testing.T) {
 	if code != command.ExitUnreachable {
 		t.Errorf("exit code %d, said:\n%s", code, &stderr)
 	}
-	// The first look waits for 4 s. A client of a run would wait for 10 s.
+	// The first check has a timeout of 4 s. A client of a run would wait for 10 s.
 	if took := time.Since(before); took > 9*time.Second {
 		t.Errorf("it took %v", took)
 	}
@@ -304,7 +302,7 @@ func TestSignalKeepsTheWholePairsOfAB(t *testing.T) {
 	}
 }
 
-// run is a call of the command and what it said.
+// run calls the command in this process and returns its exit code and output.
 func run(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, said bytes.Buffer
@@ -312,7 +310,7 @@ func run(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	return code, out.String(), said.String()
 }
 
-// set has the server configured from outside.
+// set changes the server's configuration with CONFIG SET.
 func set(t *testing.T, server *redistest.Server, args ...any) {
 	t.Helper()
 	if err := server.Client(t).Do(t.Context(), args...).Err(); err != nil {
@@ -320,8 +318,7 @@ func set(t *testing.T, server *redistest.Server, args ...any) {
 	}
 }
 
-// What a server refuses from the start is named before anything is measured, with what
-// to do about it.
+// An error that the server returns from the start is reported before anything is measured, with the next step.
 func TestRefusedFromTheStart(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -387,8 +384,8 @@ func TestRefusedFromTheStart(t *testing.T) {
 	}
 }
 
-// What a server refuses in the middle of a run makes the run invalid, the report is
-// complete, and the cause is named.
+// If the server starts to reject commands during a run, the run is invalid, the report is complete, and the cause is
+// named.
 func TestRefusedInTheMiddle(t *testing.T) {
 	t.Parallel()
 	var all sync.WaitGroup
@@ -431,7 +428,7 @@ func TestRefusedInTheMiddle(t *testing.T) {
 				}
 				running := make(chan struct{})
 				var refusing sync.WaitGroup
-				refusing.Go(func() { // once the clients are at it
+				refusing.Go(func() { // after the clients have begun
 					admin := server.Client(t)
 					for calls(t, admin) < 200 {
 						select {
@@ -469,7 +466,7 @@ func TestRefusedInTheMiddle(t *testing.T) {
 	all.Wait()
 }
 
-// calls is how many scripts the clients have run.
+// calls returns the number of scripts that the clients have run.
 func calls(t *testing.T, admin redis.UniversalClient) int64 {
 	t.Helper()
 	info, err := admin.InfoMap(t.Context(), "stats").Result()
@@ -483,8 +480,8 @@ func calls(t *testing.T, admin redis.UniversalClient) int64 {
 	return n
 }
 
-// TestSoak runs every strategy for as long as LOCKBENCH_SOAK says, with 500 and
-// with 10,000 clients: nothing may break, nothing may be left behind.
+// TestSoak runs every strategy for the time in LOCKBENCH_SOAK, with 500 and with 10,000 clients. No guarantee may
+// break, and no key may be left behind.
 func TestSoak(t *testing.T) {
 	each := os.Getenv("LOCKBENCH_SOAK")
 	if each == "" {
@@ -509,7 +506,7 @@ func soak(t *testing.T, strategy string, clients int, each string) {
 	redis := redistest.Start(t, "--maxclients", "30000")
 	observer := redis.Client(t)
 	var stdout, stderr bytes.Buffer
-	// A process of its own, so that the memory is its own.
+	// A separate process, so that its memory can be measured.
 	cmd := exec.CommandContext(t.Context(), "lockbench", "-q", "-u", redis.URL(), "-s", strategy,
 		"-c", strconv.Itoa(clients), "-d", each, "--work", "counter", "--no-baselines", "-o", "json")
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr

@@ -20,12 +20,12 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// rows are the texts of the tables' rows, after each table's title.
+// rows returns the text of each table's rows, after its title.
 const rows = `[...document.querySelectorAll("main tbody tr")].map(row =>
 	[...row.children].map(e => e.textContent).join("|"))`
 
-// TestInABrowserALivePage opens the page in the middle of a run, as make browser runs it. What it says then of the run
-// that has ended, and at the end of all, is what the table says; the browser complains of nothing.
+// TestInABrowserALivePage opens the live page during the second run (make browser). The page must show the same figures
+// as the table, for the first run and at the end, and the browser must log no error.
 func TestInABrowserALivePage(t *testing.T) {
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(os.Getenv("LOCKBENCH_CHROMIUM")),
 		chromedp.NoSandbox)

@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 	command.SetAfterTerm(drive.Bound)
 	testscript.Main(m, map[string]func(){
 		"lockbench": execute,
-		// The command of somebody with locks of his own.
+		// The command of an author who has registered other locks.
 		"author": func() {
 			register()
 			execute()
@@ -42,12 +42,12 @@ func TestMain(m *testing.M) {
 			register()
 			execute()
 		},
-		// A driver of one of our locks, or of liar.
+		// A driver for one of lockbench's locks, or for liar.
 		"driver": func() {
 			register()
 			serve(os.Args[1])
 		},
-		// Two builds of which the second does one command more.
+		// Two builds; the second sends one more command per acquisition.
 		"gate-base": func() {
 			gate.Register(gate.Fault{})
 			execute()
@@ -63,7 +63,7 @@ func execute() {
 	os.Exit(command.Main(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
-// serve is a driver.
+// serve runs a driver for the named lock.
 func serve(name string) {
 	v, err := strategies.NewVariant(name, nil)
 	if err == nil {
@@ -75,7 +75,7 @@ func serve(name string) {
 	}
 }
 
-// register adds two bad locks that need no Redis.
+// register registers two faulty locks that need no Redis.
 func register() {
 	strategies.Register(strategies.Info{
 		Name: "liar", Summary: "claims to exclude and does not", Capacity: 1, Format: "no keys",
@@ -101,7 +101,7 @@ func (stubborn) Acquire(context.Context, string) (strategies.Lease, error) {
 
 func TestScripts(t *testing.T) { scripts(t, "testdata/script") }
 
-// scripts runs those of a folder.
+// scripts runs the scripts in a directory.
 func scripts(t *testing.T, folder string) {
 	t.Helper()
 	redis := redistest.Start(t)
@@ -117,7 +117,7 @@ func scripts(t *testing.T, folder string) {
 			env.Setenv("REDIS", redis.URL())
 			env.Setenv("ACTIONS", filepath.Join(root, ".github/actions"))
 			env.Setenv("PEERS", filepath.Join(root, "internal/apps/claims/data/peers"))
-			env.Setenv("COLUMNS", "1000")                // so that expressions match whole lines
+			env.Setenv("COLUMNS", "1000")                // wide, so that lines are not wrapped and expressions match them
 			env.Setenv("LOCKBENCH_NO_BASELINES", "true") // they take half a second of every run
 			return nil
 		},
@@ -128,16 +128,16 @@ func scripts(t *testing.T, folder string) {
 	})
 }
 
-// ownRedis starts a Redis that no other script talks to: redis VARIABLE.
+// ownRedis implements redis VARIABLE: it starts a Redis that no other script uses, and sets VARIABLE to its URL.
 func ownRedis(t *testing.T) func(*testscript.TestScript, bool, []string) {
 	return func(ts *testscript.TestScript, _ bool, args []string) {
 		ts.Setenv(args[0], redistest.Start(t).URL())
 	}
 }
 
-// fit runs a lockbench whose figures matter less than what it does: it must end well, or
-// say that the machine was too busy (112) and nothing else is wrong. With
-// -silent it must say nothing else at all, with -crossed a threshold must be crossed (99).
+// fit runs a lockbench whose figures do not matter to the test: it must end with 0 or, if the only fault is a busy
+// machine, with 112. With -silent it must print nothing else on standard error; with -crossed it must end with 99
+// instead of 0.
 func fit(ts *testscript.TestScript, neg bool, args []string) {
 	silent, want := false, "0"
 	if len(args) > 0 && args[0] == "-silent" {
@@ -173,10 +173,10 @@ func besides(stderr string) []string {
 	return others
 }
 
-// isMessage says whether a line is an error of lockbench's and no progress.
+// isMessage reports whether a line is a message of lockbench and not its progress.
 func isMessage(line string) bool { return strings.HasPrefix(line, "lockbench: ") }
 
-// code runs a command and compares its exit code: code 104 lockbench --clients 0.
+// code implements code N COMMAND: it runs the command and checks that its exit code is N.
 func code(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: code N command...")
@@ -187,7 +187,7 @@ func code(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// exitCode is the exit code in what running a command returned.
+// exitCode returns the exit code of a command from the error of its run.
 func exitCode(err error) string {
 	if err == nil {
 		return "0"
@@ -198,7 +198,7 @@ func exitCode(err error) string {
 	return err.Error()
 }
 
-// generators has two lockbenches measure together on the Redis at $OWN; the report is in merged.json.
+// generators runs two lockbench generators on the Redis at $OWN; their report is in merged.json.
 func generators(ts *testscript.TestScript, _ bool, flags []string) {
 	one := "lockbench -q -u $OWN --generators 2 " + strings.Join(flags, " ")
 	fit(ts, false, []string{"-silent", "sh", "-c", one + " --generator 1 2>other & " + one +
@@ -214,7 +214,7 @@ func read(ts *testscript.TestScript, name string) *results.Report {
 	return report
 }
 
-// otherGenerators compares a report of two generators with that of one process that did the same.
+// otherGenerators compares the report of two generators with the report of one process that ran the same workload.
 func otherGenerators(ts *testscript.TestScript, _ bool, args []string) {
 	merged, alone := read(ts, args[0]), read(ts, args[1])
 	calls := func(run results.Run) float64 { return *run.Server.Window.PerAcquisition(run.Server.Window.Calls) }
@@ -226,8 +226,8 @@ func otherGenerators(ts *testscript.TestScript, _ bool, args []string) {
 		if run.Speed.Acquisitions != acquisitions || acquisitions == 0 {
 			ts.Fatalf("%s: %d acquisitions are merged of %d", run.Strategy, run.Speed.Acquisitions, acquisitions)
 		}
-		// Counted twice it would be the double. How often clients meet depends on the machine, on which the
-		// server's counters may be of another time than a short window.
+		// If both generators counted the server's commands, the sum would be twice as large. The bounds are wide,
+		// because contention varies and the server is not read exactly at the ends of a short window.
 		if one := find(ts, alone, run); run.Server.Window == nil || one.Server.Window == nil {
 			ts.Logf("what the server counted in the windows is not known")
 		} else if got, want := calls(run), calls(one); got < 0.7*want || got > 1.4*want {

@@ -27,7 +27,7 @@ import (
 	_ "github.com/lockbench/lockbench/stores"
 )
 
-// What needs another store than Redis, or the list of all strategies. make others runs it.
+// These tests need a store other than Redis, or the list of all strategies. make others runs them.
 func init() {
 	usersServers = append(usersServers, startsUsersServer{"postgres", usersPostgres},
 		startsUsersServer{"etcd", usersEtcd}, startsUsersServer{"zookeeper", usersZooKeeper})
@@ -35,7 +35,7 @@ func init() {
 
 func TestScriptsOfOtherStores(t *testing.T) { scripts(t, "testdata/others") }
 
-// What to do about an error of etcd's is said once, and not with Redis's addresses.
+// The next step for an error of etcd is printed once, and does not name addresses of Redis.
 func TestTheNextStepIsEtcds(t *testing.T) {
 	code, _, said := run(t, "-s", "etcd", "-u", "etcds://"+openedAsProcess(t, "etcd").Describe().Address)
 	if code != command.ExitUnreachable || strings.Count(said, "etcd:// instead of etcds://") != 1 ||
@@ -44,7 +44,7 @@ func TestTheNextStepIsEtcds(t *testing.T) {
 	}
 }
 
-// Where nothing listens, clean and doctor say so.
+// clean and doctor report that no server listens at an address.
 func TestNothingListensAtAUsersAddress(t *testing.T) {
 	t.Parallel()
 	for _, scheme := range []string{"redis", "etcd", "postgres", "zk"} {
@@ -57,7 +57,7 @@ func TestNothingListensAtAUsersAddress(t *testing.T) {
 	}
 }
 
-// anyStore is what doctor says of a store beside Redis.
+// anyStore has the lines that doctor prints for a store other than Redis.
 var anyStore = []string{
 	"reachable ", "\nserver ", "\nlimits ", "\nrights ", "\nfigures ", "strategies could acquire and release",
 }
@@ -106,7 +106,7 @@ func usersEtcd(t *testing.T) usersServer {
 	}
 }
 
-// openedAsProcess starts a server as lockbench does, to be the user's.
+// openedAsProcess starts a server that plays the part of the user's server.
 func openedAsProcess(t *testing.T, name string) store.Server {
 	t.Helper()
 	kind, err := store.Lookup(name)
@@ -125,7 +125,7 @@ func openedAsProcess(t *testing.T, name string) store.Server {
 	return server
 }
 
-// everythingIn selects all that a database has.
+// everythingIn is the SQL that selects the whole content of a database.
 const everythingIn = `SELECT 'database ' || datname FROM pg_database
 	UNION ALL SELECT 'role ' || rolname FROM pg_roles
 	UNION ALL SELECT format('schema %s of %s', nspname, nspowner) FROM pg_namespace
@@ -137,7 +137,7 @@ const everythingIn = `SELECT 'database ' || datname FROM pg_database
 	UNION ALL SELECT format('session %s of %s', application_name, usename)
 		FROM pg_stat_activity WHERE backend_type = 'client backend'`
 
-// usersPostgres lets a user in who is no superuser.
+// usersPostgres returns a PostgreSQL that lockbench uses as a user without superuser rights.
 func usersPostgres(t *testing.T) usersServer {
 	server := openedAsProcess(t, "postgres")
 	instance, err := server.Connect(t.Context(), "started", 1, nil)
@@ -181,7 +181,7 @@ func usersPostgres(t *testing.T) usersServer {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// The connections that stand for who started the server are not the user's.
+			// Leave out the connections of the test itself.
 			return slices.DeleteFunc(lines, func(line string) bool {
 				return strings.HasPrefix(line, "session ") && strings.HasSuffix(line, " of "+config.User) &&
 					!strings.HasPrefix(line, "session service")
@@ -190,8 +190,8 @@ func usersPostgres(t *testing.T) usersServer {
 	}
 }
 
-// The table of --work transaction ends with its run, also after an interrupt. What a killed run leaves, clean removes,
-// and nothing else.
+// A run removes its table of --work transaction, also after an interrupt. clean removes the table of a killed run, and
+// nothing else.
 func TestTheTableOfTransactionsEndsWithItsRun(t *testing.T) {
 	t.Parallel()
 	user := usersPostgres(t)
@@ -261,7 +261,7 @@ func TestTheTableOfTransactionsEndsWithItsRun(t *testing.T) {
 	same("clean")
 }
 
-// usersZooKeeper has one look at the whole tree, of which a part is given to lockbench.
+// usersZooKeeper returns a ZooKeeper of whose tree lockbench may use a part; the test compares the whole tree.
 func usersZooKeeper(t *testing.T) usersServer {
 	addr := openedAsProcess(t, "zookeeper").Describe().Address
 	session, err := gozk.Node{Servers: []string{addr}}.Connect(t.Context(), time.Minute)
@@ -282,7 +282,7 @@ func usersZooKeeper(t *testing.T) usersServer {
 	below = func(path string) []string {
 		children, err := session.Children(t.Context(), path)
 		if err != nil {
-			return nil // it has gone meanwhile
+			return nil // the node was deleted in the meantime
 		}
 		var lines []string
 		for _, child := range children.Names {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// process is a lockbench of its own.
+// process is a lockbench in a separate process.
 type process struct {
 	t      *testing.T
 	cmd    *exec.Cmd
@@ -20,7 +20,7 @@ type process struct {
 	said   strings.Builder
 }
 
-// start runs one of TestMain's commands.
+// start starts one of TestMain's commands.
 func start(t *testing.T, name string, args ...string) *process {
 	t.Helper()
 	p := prepared(t, name, args...)
@@ -37,8 +37,7 @@ func prepared(t *testing.T, name string, args ...string) *process {
 func (p *process) run() {
 	p.t.Helper()
 	t := p.t
-	// A program that ignores SIGHUP, as under nohup, starts programs that ignore it too. One that has a
-	// handler does not.
+	// A child inherits an ignored SIGHUP, as under nohup. A handler in the parent prevents this.
 	hungUp := make(chan os.Signal, 1)
 	signal.Notify(hungUp, syscall.SIGHUP)
 	defer signal.Stop(hungUp)
@@ -76,7 +75,7 @@ func (p *process) signal(s os.Signal) {
 	}
 }
 
-// code waits for its end.
+// code waits for the end of the process and returns its exit code.
 func (p *process) code() string {
 	p.t.Helper()
 	rest, err := io.ReadAll(p.stderr)

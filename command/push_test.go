@@ -11,7 +11,7 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// arrived fails unless a push has the figures of a report with a run of the lock local.
+// arrived fails the test unless a push has the figures of the report, which has a run of the lock local.
 func arrived(t *testing.T, push otlptest.Push, report *results.Report) {
 	t.Helper()
 	const of = `{point="",strategy="local"}`
@@ -34,7 +34,7 @@ func arrived(t *testing.T, push otlptest.Push, report *results.Report) {
 	}
 }
 
-// A run that ends before the first push is due arrives whole.
+// All figures of a run that ends before the first push is due are pushed.
 func TestAShortRunIsPushedWhole(t *testing.T) {
 	receiver := otlptest.New(t, 0)
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", receiver.URL)
@@ -49,7 +49,7 @@ func TestAShortRunIsPushedWhole(t *testing.T) {
 	arrived(t, pushes[0], report)
 }
 
-// So does one that is interrupted.
+// All figures of an interrupted run are pushed, too.
 func TestAnInterruptedRunIsPushedToItsEnd(t *testing.T) {
 	receiver := otlptest.New(t, 0)
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", receiver.URL)

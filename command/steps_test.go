@@ -15,7 +15,8 @@ import (
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 )
 
-// proxy is a server that passes only some commands on, and says refusal to the others; "" hangs up.
+// proxy starts a server that forwards some commands to Redis and replies with refusal to the others; if refusal is "",
+// it closes the connection instead.
 func proxy(t *testing.T, refusal string) string {
 	t.Helper()
 	return drive.Serve(t, func(conn net.Conn) {
@@ -28,7 +29,7 @@ func proxy(t *testing.T, refusal string) string {
 			words := make([]string, 0, 8)
 			count, _ := strconv.Atoi(strings.Trim(head, "*\r\n"))
 			for range count {
-				_, _ = r.ReadString('\n') // its length: no word has a line's end
+				_, _ = r.ReadString('\n') // skip the length, because no argument contains a line break
 				word, err := r.ReadString('\n')
 				if err != nil {
 					return
@@ -47,7 +48,7 @@ func proxy(t *testing.T, refusal string) string {
 	})
 }
 
-// What a server lacks is named with what to do about it.
+// An error about something that the server lacks is printed with the next step.
 func TestWhatAServerLacksHasANextStep(t *testing.T) {
 	t.Parallel()
 	limited := func() string { // and does not say how many it takes
@@ -112,7 +113,7 @@ func TestWhatAServerLacksHasANextStep(t *testing.T) {
 	}
 }
 
-// clean does not end well if something stays that it should have removed.
+// clean ends with an error if it could not remove something.
 func TestCleanSaysWhatItCouldNotRemove(t *testing.T) {
 	t.Parallel()
 	const key = "lockbench:{deadbeef:1:0}"
@@ -135,14 +136,14 @@ func TestCleanSaysWhatItCouldNotRemove(t *testing.T) {
 	}
 }
 
-// clean of this machine speaks of this machine.
+// Messages of clean without --redis name this machine, not a server.
 func TestCleanOfThisMachine(t *testing.T) {
 	if code, stdout, stderr := run(t, "clean"); code != command.ExitOK || strings.Contains(stdout+stderr, "import") {
 		t.Errorf("exit code %d, said:\n%s%s", code, stdout, stderr)
 	}
 }
 
-// Some editors begin a text with a byte order mark.
+// Files may begin with a byte order mark, which some editors write.
 func TestByteOrderMarks(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name, text string) string {

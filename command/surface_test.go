@@ -2,8 +2,8 @@
 
 package command
 
-// The surface is every name that users meet. TestSurface lists it out of the registries, so that a new name is a line
-// in the diff of testdata/surface.txt.
+// The surface is the set of names that users see. TestSurface lists them from the registries, so that each new name
+// appears in the diff of testdata/surface.txt.
 
 import (
 	"bytes"
@@ -59,7 +59,7 @@ func TestSurface(t *testing.T) {
 	golden.Compare(t, "testdata/surface.txt", fmt.Sprintf("%s\n%s%5d in all\n%s", surfaceIntro, counts, total, sections))
 }
 
-// ofCommands leaves out the flags of the root command, which are those of run.
+// ofCommands returns the commands and their flags, without the flags of the root command, which equal those of run.
 func ofCommands() []kindOfName {
 	commands, flags, formats := kindOfName{title: "commands"}, kindOfName{title: "flags"}, kindOfName{title: "formats"}
 	var visit func(*cobra.Command)
@@ -167,7 +167,7 @@ func ofClaims(t *testing.T) []kindOfName {
 	return []kindOfName{titles, figures}
 }
 
-// ofExits are the codes in the help, which must be those of the constants.
+// ofExits returns the exit codes in the help, and checks that they are the Exit constants.
 func ofExits(t *testing.T) (names []string) {
 	t.Helper()
 	for _, e := range exitCodes {

@@ -11,8 +11,8 @@ import (
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 )
 
-// No command starts a program that its command line did not name, from a folder in which another person has put
-// drivers, claims, workloads and run files.
+// No command starts a program that its command line does not name, even in a directory with another person's drivers,
+// claims, workloads and run files.
 func TestNoFileStartsAProgram(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("sh"); err != nil {
@@ -74,7 +74,7 @@ func TestNoFileStartsAProgram(t *testing.T) {
 				}
 				p := exec.Command("lockbench", words...)
 				p.Dir = dir
-				output, _ := p.CombinedOutput() // its exit code is another test's
+				output, _ := p.CombinedOutput() // other tests check the exit code
 				if who, err := os.ReadFile(started); err == nil {
 					t.Errorf("it started %s and said:\n%s", who, output)
 				}

@@ -22,27 +22,27 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// usersServer is a server that somebody has, with things on it that are not lockbench's.
+// usersServer is a server that lockbench did not start and that has content of other programs.
 type usersServer struct {
 	url        string
 	strategies []string
 	faults     [][]string // flags of further runs
-	ttl        string     // of runs that are killed
-	doctor     []string   // parts of what doctor says of it
-	// all is everything that is on the server and who is connected to it, a line each.
+	ttl        string     // --ttl of the runs that are killed
+	doctor     []string   // texts that doctor must print
+	// all returns the whole content of the server and its connections, one line each.
 	all func() []string
-	// held is part of lines that are there once a client of lockbench's has had a lock.
+	// held is part of the lines that appear once a client of lockbench has acquired a lock.
 	held string
-	// alive is part of the lines that are there as long as a lockbench counts as connected. Where it is "", the server
-	// itself ends what a killed run held, and nothing is left.
+	// alive is part of the lines that exist as long as the server considers a lockbench connected. If it is "", the
+	// server itself removes everything that a killed run held.
 	alive string
-	// fades is part of the lines of what the server removes by itself some time after a run was killed; "" means none.
+	// fades is part of the lines that the server itself removes some time after a run was killed; "" means none.
 	fades string
-	// put puts something there.
+	// put creates an entry with the given name.
 	put func(name string)
 }
 
-// usersServers start a server of each store, until the test ends.
+// usersServers has, for each store, a function that starts a server until the test ends.
 var usersServers = []startsUsersServer{{"redis", usersRedis}}
 
 type startsUsersServer struct {
@@ -50,7 +50,7 @@ type startsUsersServer struct {
 	start func(*testing.T) usersServer
 }
 
-// nearMisses are names that look like those of lockbench's keys, and are somebody else's.
+// nearMisses returns names that resemble lockbench's keys but belong to other programs.
 func nearMisses() []string {
 	misses := []string{"shop:lockbench:{cart:1}:items", "lockbench:{team:1}:cart", "{cart:2:x}", "lockbenchmark/config"}
 	for _, id := range []string{store.NewRunID(), "a1b2c3d4"} {
@@ -62,7 +62,7 @@ func nearMisses() []string {
 	return misses
 }
 
-// differences are the lines that one of two lists has and the other has not.
+// differences returns the lines that are in only one of two lists.
 func differences(before, after []string) []string {
 	var all []string
 	for _, line := range before {
@@ -78,7 +78,7 @@ func differences(before, after []string) []string {
 	return all
 }
 
-// count says how many lines have a part.
+// count returns the number of lines that contain part.
 func count(lines []string, part string) (n int) {
 	for _, line := range lines {
 		if strings.Contains(line, part) {
@@ -88,8 +88,8 @@ func count(lines []string, part string) (n int) {
 	return n
 }
 
-// A user's server has after a run what it had before, however the run ends. The next run names what a
-// killed run left, and clean removes it.
+// However a run ends, a user's server has the same content afterwards. The next run reports what a killed run left
+// behind, and clean removes it.
 func TestAUsersServerStaysAsItWas(t *testing.T) {
 	for _, users := range extent.Chosen(usersServers) {
 		t.Run(users.store, func(t *testing.T) {
@@ -119,7 +119,7 @@ func TestAUsersServerStaysAsItWas(t *testing.T) {
 				return append(more, "-u", user.url, "-s", strategies, "--work", "counter", "-c", "4",
 					"--think", "2ms", "--instances", "2", "-w", "0s", "--no-baselines")
 			}
-			// ends has a command line end with a code and say something, or not.
+			// ends runs a command line and checks its exit code, a text that it must print and a text that it must not.
 			ends := func(want int, says, not string, args ...string) {
 				t.Helper()
 				code, said, wrong := run(t, args...)
@@ -128,7 +128,7 @@ func TestAUsersServerStaysAsItWas(t *testing.T) {
 					t.Errorf("%q ended with %d:\n%s%s", args, code, said, wrong)
 				}
 			}
-			// amid is a run that has begun.
+			// amid starts a run and returns once clients hold locks.
 			amid := func(strategies string) *process {
 				t.Helper()
 				had := count(since(), user.held)
@@ -167,7 +167,7 @@ func TestAUsersServerStaysAsItWas(t *testing.T) {
 
 			for _, strategy := range user.strategies {
 				killed := amid(strategy)
-				// What a lockbench that lives uses is left alone.
+				// clean does not touch the keys of a running lockbench.
 				lives := since()
 				ends(command.ExitOK, "", "of dead runs", "clean", "-u", user.url)
 				poll.Until(t, "the run has all that it had before clean", func() bool { // between two leases it has less
@@ -208,7 +208,7 @@ func TestAUsersServerStaysAsItWas(t *testing.T) {
 	}
 }
 
-// usersRedis has keys with and without a TTL, users, functions and scripts.
+// usersRedis starts a Redis that has keys with and without a TTL, users, functions and scripts.
 func usersRedis(t *testing.T) usersServer {
 	server := redistest.Start(t)
 	client := server.Client(t)
@@ -248,7 +248,7 @@ func usersRedis(t *testing.T) usersServer {
 	return u
 }
 
-// everythingOn is all that a Redis has, the clients of lockbench among it.
+// everythingOn returns the whole content of a Redis, and its connections from lockbench.
 func everythingOn(t *testing.T, client redis.UniversalClient, script string) []string {
 	t.Helper()
 	ctx := t.Context()
@@ -272,7 +272,7 @@ func everythingOn(t *testing.T, client redis.UniversalClient, script string) []s
 	}
 	for _, key := range keys.Val() {
 		dump, end := pipe.Dump(ctx, key), pipe.PExpireTime(ctx, key)
-		if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) { // a run's key may be gone meanwhile
+		if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) { // a key of the run may have been deleted in the meantime
 			t.Fatal(err)
 		}
 		if dump.Err() == nil {

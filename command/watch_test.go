@@ -25,24 +25,24 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// lookedAt is a lockbench under way that somebody may look at.
+// lookedAt is a running lockbench with pages that a test can request.
 type lookedAt struct {
 	mu     sync.Mutex
 	said   bytes.Buffer // standard error
-	file   string       // of its report
+	file   string       // file of the report
 	end    context.CancelFunc
 	ending sync.WaitGroup
 	code   int
 }
 
-// Write keeps what it says.
+// Write collects the output of lockbench.
 func (w *lookedAt) Write(b []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.said.Write(b)
 }
 
-// watch runs lockbench; the test ends it with report.
+// watch starts lockbench; the test ends it by calling report.
 func watch(t *testing.T, words ...string) *lookedAt {
 	t.Helper()
 	w := &lookedAt{file: filepath.Join(t.TempDir(), "run.json")}
@@ -57,7 +57,7 @@ func watch(t *testing.T, words ...string) *lookedAt {
 	return w
 }
 
-// address is where it says that the flag's pages are.
+// address returns the address that lockbench prints for the flag's page.
 func (w *lookedAt) address(t *testing.T, flag string) (found string) {
 	t.Helper()
 	poll.Until(t, "it says where "+flag+" is", func() bool {
@@ -71,7 +71,7 @@ func (w *lookedAt) address(t *testing.T, flag string) (found string) {
 	return found
 }
 
-// report interrupts it and reads its report.
+// report interrupts lockbench and reads its report.
 func (w *lookedAt) report(t *testing.T) *results.Report {
 	t.Helper()
 	w.end()
@@ -88,7 +88,7 @@ func (w *lookedAt) report(t *testing.T) *results.Report {
 	return report
 }
 
-// prometheus starts a Prometheus that scrapes an address, and returns how to ask it for a single number.
+// prometheus starts a Prometheus that scrapes an address, and returns a function that queries a single number.
 func prometheus(t *testing.T, address string, flags ...string) func(query string) (float64, bool) {
 	t.Helper()
 	at, err := url.Parse(address)
@@ -122,9 +122,9 @@ func prometheus(t *testing.T, address string, flags ...string) func(query string
 	})
 	return func(query string) (float64, bool) {
 		query = "http://" + own + "/api/v1/query?query=" + url.QueryEscape(query)
-		answer, err := http.Get(query) //nolint:noctx // it is asked again
+		answer, err := http.Get(query) //nolint:noctx // the caller repeats the query
 		if err != nil {
-			return 0, false // it is starting
+			return 0, false // Prometheus is still starting
 		}
 		defer answer.Body.Close()
 		var said struct {
@@ -138,7 +138,7 @@ func prometheus(t *testing.T, address string, flags ...string) func(query string
 	}
 }
 
-// The live page shows by the second what a driver does while it runs.
+// During a run of a driver, the live page shows its acquisitions, second by second.
 func TestTheLivePageShowsADriverWhileItRuns(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("drivers need Linux")
@@ -169,8 +169,8 @@ func TestTheLivePageShowsADriverWhileItRuns(t *testing.T) {
 	w.report(t)
 }
 
-// TestPrometheus has a real Prometheus scrape a run to its end: what it knows then is what the report says, by classic
-// and by native histograms. The second run lasts until the end of the first has been scraped.
+// TestPrometheus lets a real Prometheus scrape a run to its end. Its figures must then equal the report's, with classic
+// and with native histograms. The second run lasts until the end of the first has been scraped.
 func TestPrometheus(t *testing.T) {
 	if !extent.More() {
 		t.Skip("two servers of Prometheus take 9 s of CPU: make others")
@@ -194,7 +194,7 @@ func TestPrometheus(t *testing.T) {
 		count := "lockbench_wait_seconds_count" + first
 		if kind == "native" {
 			count = "histogram_count(lockbench_wait_seconds" + first + ")"
-			// The second run, whose series comes first, has had no wait yet.
+			// The second run, whose series comes first, has no waits yet.
 			if _, classic := ask("count(lockbench_wait_seconds_bucket)"); classic {
 				t.Error("Prometheus took a native histogram for a classic one")
 			}

@@ -83,7 +83,7 @@ func (f Field) values(texts []string) ([]value, error) {
 		}
 	}
 	if len(values) > 1 && !f.Sweep && !f.List {
-		return nil, fmt.Errorf("it has one value, not %d", len(values))
+		return nil, fmt.Errorf("it takes one value, not %d", len(values))
 	}
 	return values, errors.Join(problems...)
 }
@@ -130,7 +130,7 @@ func (d Draft) Points() ([]Point, error) {
 	return points, errors.Join(problems...)
 }
 
-// set sets an option, or adds to a list.
+// set sets an option to a value; for a list it appends the values.
 func (s *Spec) set(f Field, values ...value) {
 	at := reflect.ValueOf(s).Elem().Field(f.index)
 	for _, v := range values {

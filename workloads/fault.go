@@ -22,21 +22,21 @@ type Fault struct {
 	Name string
 	// At is the time of the first injection, counted from the opening of the window. Every is the time between
 	// injections, 0 for a single one.
-	At    Duration `json:"at" min:"0s" help:"when, since the window opened"`
-	Every Duration `json:"every" min:"0s" help:"time between repeats; 0s: once"`
+	At    Duration `json:"at" min:"0s" help:"time of the fault after the window opens"`
+	Every Duration `json:"every" min:"0s" help:"time between two injections; 0s: one injection"`
 	// For is the length of the fault; for 0 see Lasts.
 	For Duration `json:"for" min:"0s" help:"how long it lasts; 0s of holder-pause: twice the TTL"`
 	// Lag is how long the replica has received nothing from its primary; 0 means the TTL.
-	Lag    Duration `json:"lag" min:"0s" help:"how long the replica has heard nothing of its primary; 0s: the TTL"`
-	Delay  Duration `json:"delay" min:"0s" help:"of everything that is sent, in either direction"`
+	Lag    Duration `json:"lag" min:"0s" help:"time for which the replica has received nothing from its primary; 0s: the TTL"`
+	Delay  Duration `json:"delay" min:"0s" help:"delay of every message, in either direction"`
 	Jitter Duration `json:"jitter" min:"0s" help:"random variation of the delay, plus or minus"`
 
-	N         int     `json:"n" min:"1" help:"how many waiters or nodes are hit"`
-	Command   int     `json:"command" min:"1" help:"the last command sent, of the different ones of an acquisition"`
-	Node      int     `json:"node" min:"0" help:"which node is hit, from 0; of several the first"`
-	Instances int     `json:"instances" min:"0" help:"application instances that are hit; 0: all"`
-	Rate      int     `json:"rate" min:"1" help:"KB/s in either direction"`
-	Percent   int     `json:"percent" min:"1" help:"by how much the clock runs fast"`
+	N         int     `json:"n" min:"1" help:"number of waiters or nodes that are hit"`
+	Command   int     `json:"command" min:"1" help:"number of different commands of an acquisition after which the client dies"`
+	Node      int     `json:"node" min:"0" help:"index from 0 of the node that is hit, or of the first of n nodes"`
+	Instances int     `json:"instances" min:"0" help:"number of application instances that are hit; 0: all"`
+	Rate      int     `json:"rate" min:"1" help:"bandwidth in KB/s, in either direction"`
+	Percent   int     `json:"percent" min:"1" help:"percentage by which the clock runs fast"`
 	Data      Data    `json:"data" words:"lose keep" help:"lose or keep: restart it empty, or with its data"`
 	Promote   Promote `json:"promote" words:"lagging advanced restarted" help:"which replica takes over"`
 }
@@ -102,7 +102,7 @@ const (
 	OnNetwork Place = "network"
 )
 
-// FaultKind describes all faults of one name.
+// FaultKind describes a kind of fault, such as holder-pause.
 type FaultKind struct {
 	Name    string
 	Summary string
@@ -132,23 +132,23 @@ func FaultKinds() []FaultKind {
 		client.of(CrashBetween, "a client dies between two commands of an acquisition", "command=1"),
 		owned.of(Kill, "Redis is killed, and restarted empty or with its data", "for=1s,data=lose,node=0"),
 		owned.of(Pause, "Redis is stopped (SIGSTOP) with its connections open", "for=1s,node=0"),
-		server.of(ClientPause, "Redis executes no command for a while (CLIENT PAUSE)", "for=1s,node=0"),
+		server.of(ClientPause, "Redis executes no commands until the fault ends (CLIENT PAUSE)", "for=1s,node=0"),
 		server.of(ScriptFlush, "Redis forgets all scripts (SCRIPT FLUSH)", ""),
 		server.of(KillSubscribers, "Redis closes the connections of all subscribers of the run (CLIENT KILL)", ""),
-		replicas.of(Failover, "the primary is killed when a replica has heard nothing of it for a while; "+
-			"that one takes over, restarted or not, or the most advanced", "lag=0s,for=1s,promote=lagging"),
-		nodes.of(NodeDown, "n independent nodes are down for a while, and return with their data", "for=1s,n=1,node=1"),
-		nodes.of(NodeHang, "n independent nodes accept connections and never answer, for a while", "for=1s,n=1,node=1"),
+		replicas.of(Failover, "the primary is killed once a replica has received nothing from it for the time lag; "+
+			"promote selects the replica that takes over", "lag=0s,for=1s,promote=lagging"),
+		nodes.of(NodeDown, "n independent nodes are down, and return with their data", "for=1s,n=1,node=1"),
+		nodes.of(NodeHang, "n independent nodes accept connections but do not reply", "for=1s,n=1,node=1"),
 		nodes.of(NodeRestartEmpty, "n independent nodes are killed and restarted empty", "n=1,node=1"),
-		independent.of(NodeExpireEarly, "the leases on n independent nodes run out at once, as when their clocks jump",
+		independent.of(NodeExpireEarly, "the leases on n independent nodes expire at once, as if their clocks had jumped",
 			"n=1,node=1"),
-		independent.of(NodeDrift, "the leases on n independent nodes run out sooner, as when their clocks run fast",
+		independent.of(NodeDrift, "the leases on n independent nodes expire early, as if their clocks ran fast",
 			"for=1s,percent=1,n=1,node=1"),
 		network.of(Latency, "messages take longer, in each direction", "for=1s,delay=5ms,jitter=0s,instances=0"),
 		network.of(Bandwidth, "the network is slow", "for=1s,rate=10,instances=0"),
-		network.of(Reset, "connections break with a TCP reset, new ones too", "for=100ms,instances=0"),
-		network.of(Partition, "no message passes; what is sent arrives afterwards", "for=1s,instances=0"),
-		network.of(HalfOpen, "connections go silent and are closed later; new ones work", "for=1s,instances=0"),
+		network.of(Reset, "all connections, including new ones, break with a TCP reset", "for=100ms,instances=0"),
+		network.of(Partition, "no message passes; messages sent in this time arrive when the fault ends", "for=1s,instances=0"),
+		network.of(HalfOpen, "existing connections transfer nothing and are closed when the fault ends; new ones work", "for=1s,instances=0"),
 	}
 }
 
@@ -186,7 +186,7 @@ func named(options []Field, name string) int {
 	return slices.IndexFunc(options, func(o Field) bool { return o.Name == name })
 }
 
-// Takes reports whether the kind has an option.
+// Takes reports whether the kind has the named option.
 func (k FaultKind) Takes(option string) bool { return named(k.Options(), option) >= 0 }
 
 // ParseFault parses the text form of a fault.
@@ -196,7 +196,7 @@ func ParseFault(text string) (Fault, error) {
 	return f, err
 }
 
-// Kind returns the description of all faults of this name; the zero FaultKind if the name is unknown.
+// Kind returns the kind of the fault; the zero FaultKind if the name is unknown.
 func (f Fault) Kind() FaultKind {
 	for _, kind := range FaultKinds() {
 		if kind.Name == f.Name {
@@ -221,7 +221,7 @@ func (f Fault) String() string {
 // MarshalText returns the text form.
 func (f Fault) MarshalText() ([]byte, error) { return []byte(f.String()), nil }
 
-// UnmarshalText parses the text form. Its error names everything that is wrong with it.
+// UnmarshalText parses the text form. Its error lists every mistake.
 func (f *Fault) UnmarshalText(text []byte) error {
 	name, rest, _ := strings.Cut(string(text), ":")
 	parsed := Fault{Name: strings.TrimSpace(name)}
@@ -279,7 +279,7 @@ func names(options []Field) []string {
 	return all
 }
 
-// Lasts returns how long a fault takes under a workload, including its preparation; 0 means that it is over at once.
+// Lasts returns the duration of a fault under this workload, including its preparation; 0 for an instantaneous fault.
 func (s Spec) Lasts(f Fault) time.Duration {
 	f = s.resolved(f)
 	return time.Duration(f.For + f.Lag)
@@ -291,7 +291,7 @@ const leastEvery = Duration(10 * time.Millisecond)
 // maxWaiters is the largest number of waiters that may die at the same time.
 const maxWaiters = 1000
 
-// checkFaults checks the faults within this workload.
+// checkFaults checks each fault, and that the faults fit this workload.
 func (s Spec) checkFaults(check func(ok bool, format string, args ...any)) {
 	for _, f := range s.Faults {
 		kind := f.Kind()
@@ -316,7 +316,7 @@ func (s Spec) checkFault(f Fault, check func(ok bool, format string, args ...any
 	lasts := s.Lasts(f)
 	check(f.Every <= 0 || f.Every >= leastEvery, "every must be at least %v, not %v", leastEvery, f.Every)
 	check(f.Every <= 0 || time.Duration(f.Every) > lasts, "every %v is too short: the fault lasts %v", f.Every, lasts)
-	// Locks are available during these two, so the run need not show their end.
+	// Locks stay available during these two faults, so they may last until the window closes.
 	slows := f.Name == Latency || f.Name == Bandwidth
 	end, window, why := time.Duration(f.At)+lasts, time.Duration(s.Duration), ""
 	if s.resolved(f) != f {

@@ -62,7 +62,7 @@ func Open(name string) (*File, error) {
 	return ReadFile(untrusted.Printable(name), text)
 }
 
-// Line is an option of a file, with its values as written in the file: one, or those of a list.
+// Line is one option of a file, with its value, or the values of its list, as written in the file.
 type Line struct {
 	Place  string // file, line and option
 	Key    string
@@ -80,7 +80,7 @@ func ReadLines(name string, text []byte) ([]Line, error) {
 			return nil, fmt.Errorf("%s:%d: a second YAML document follows the options; a file has one", name, more.Line)
 		}
 	}
-	if !errors.Is(err, io.EOF) { // the error has the line: "yaml: line 3: ..."
+	if !errors.Is(err, io.EOF) { // yaml's error names the line: "yaml: line 3: ..."
 		return nil, fmt.Errorf("%s: %s", name, strings.TrimPrefix(err.Error(), "yaml: "))
 	}
 	if len(options) == 0 {
@@ -150,7 +150,7 @@ func scalars(node *yaml.Node) (values []string) {
 	return values
 }
 
-// apart splits a joined error.
+// apart splits an error that errors.Join made into its parts.
 func apart(err error) []error {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		return joined.Unwrap()
@@ -161,7 +161,7 @@ func apart(err error) []error {
 	return []error{err}
 }
 
-// Origins records where options got their values if not from flags.
+// Origins maps an option to the variable or file that set it. It has no options that flags set.
 type Origins map[string]string
 
 // Rename replaces the flag at the beginning of an error by the origin of its value.

@@ -20,17 +20,17 @@ import (
 type Field struct {
 	Name    string
 	Short   string // the flag's letter, if it has one
-	Kind    string // of its values, for help
+	Kind    string // word for its values in help, such as duration
 	Help    string
 	Default string   // as help shows it; "" if the text Help contains it
 	Words   []string // the only values, if not empty
-	Sweep   bool     // several values are measured one by one
-	List    bool     // several values belong together
-	Switch  bool     // without a value it means "true"
+	Sweep   bool     // several values make a sweep: each is measured separately
+	List    bool     // several values apply together, as in a list of faults
+	Switch  bool     // a flag without a value means "true"
 
-	separator string // between values; "" if there is only one value
-	least     string
-	index     int // of the field in its struct
+	separator string // separator of several values; "" if the option has only one value
+	least     string // smallest value; "" means no limit
+	index     int    // index of the field in its struct
 }
 
 // Fields returns all options in the order of the help.
@@ -96,7 +96,7 @@ func (f Field) split(text string) []string {
 // Join joins values with the separator that flags accept.
 func (f Field) Join(values []string) string { return strings.Join(values, f.separator) }
 
-// check returns the error of a single field's value, independent of other fields.
+// check returns an error if the field's value is not allowed, whatever the other fields are.
 func (f Field) check(of reflect.Value) error {
 	v := of.Field(f.index)
 	if v.Kind() == reflect.Pointer {
@@ -121,7 +121,7 @@ func (f Field) check(of reflect.Value) error {
 	return err
 }
 
-// parse reads a value of a type.
+// parse converts a text to a value of the given type.
 func parse(text string, of reflect.Type) (reflect.Value, error) {
 	if of.Kind() == reflect.Pointer {
 		v, err := parse(text, of.Elem())
@@ -156,7 +156,7 @@ func parse(text string, of reflect.Type) (reflect.Value, error) {
 	return v, nil
 }
 
-// Given returns the texts, by option, from which a Draft makes this workload. An unused option has no texts.
+// Given returns, for each option, the texts from which a Draft makes this workload. An unset option has no texts.
 func (s Spec) Given() map[string][]string {
 	all := map[string][]string{}
 	for _, f := range ofSpec() {
@@ -203,7 +203,7 @@ func Arguments(points []Point) []string {
 	return arguments
 }
 
-// follows reports whether a Draft derives the option itself.
+// follows reports whether a Draft derives the option's values from other options.
 func follows(name string, points []Point) bool {
 	return !slices.ContainsFunc(points, func(p Point) bool {
 		w := p.Workload

@@ -1,4 +1,4 @@
-// Package workloads describes as plain data what the clients of a run do. Flags and files fill the data, the engine
+// Package workloads describes the work of a run's clients as plain data. Flags and files set the data, the engine
 // executes it, and the report repeats it.
 package workloads
 
@@ -17,14 +17,15 @@ import (
 // Spec is a workload: clients that repeatedly acquire, hold, release and think (closed loop), or acquire whenever an
 // arrival is due (open loop).
 type Spec struct {
-	Clients int `json:"clients" kind:"n" short:"c" sep:"," min:"1"` // in an open loop the largest number in flight
+	// Clients is the number of clients; in an open loop, the largest number of acquisitions in flight.
+	Clients int `json:"clients" kind:"n" short:"c" sep:"," min:"1"`
 
-	Duration Duration `json:"duration" kind:"duration" short:"d"` // of the window, unless Iterations ends it
+	Duration Duration `json:"duration" kind:"duration" short:"d"` // length of the window, unless Iterations ends it
 	// Iterations ends the window after this number of acquisitions; 0 means no such limit.
 	Iterations int64    `json:"iterations" kind:"n" short:"n" min:"0"`
 	Warmup     Duration `json:"warmup" kind:"duration" short:"w" min:"0s"`
-	// Seed is the seed of all random choices. With 0 a session draws a seed and its report has it here; a single Job
-	// uses 0.
+	// Seed is the seed of all random choices. If it is 0, a session draws a seed and records it in the report; a single
+	// Job uses 0.
 	Seed int64 `json:"seed" kind:"n"`
 
 	Instances int     `json:"instances" kind:"n" sep:"," min:"1"` // client i uses instance i mod Instances
@@ -33,15 +34,15 @@ type Spec struct {
 	Hold      Dist    `json:"hold" kind:"dist" sep:","`  // the requested hold; the report has the measured one
 	Think     Dist    `json:"think" kind:"dist" sep:","` // in a closed loop, between a release and the next acquire
 
-	// Rate makes the loop open: the total number of arrivals per second, independent of the duration of earlier ones. 0
-	// means a closed loop.
+	// Rate, if not 0, makes the loop open: it is the total number of arrivals per second, which do not wait for earlier
+	// acquisitions. 0 means a closed loop.
 	Rate     Rate     `json:"rate" kind:"n/s" short:"r" sep:","`
-	Arrivals Arrivals `json:"arrivals" kind:"kind"` // of an open loop; a file is played at Rate, which scales its gaps
+	Arrivals Arrivals `json:"arrivals" kind:"kind"` // in an open loop; Rate scales the gaps of a trace
 	// Stages change the load during the window: the active clients of a closed loop, or the
 	// rate of an open one.
 	Stages Stages `json:"stages,omitempty" kind:"time:load" sep:","`
-	// Burst, if not 0, makes all clients wait together: one of them holds the lock for this time and releases it, and
-	// then the others get the lock one after the other.
+	// Burst, if not 0, makes all clients wait together: one client holds the lock for this time while the others wait.
+	// After its release the others get the lock one after the other.
 	Burst Duration `json:"burst,omitempty" kind:"duration" sep:"," min:"0s"`
 
 	TTL Duration `json:"ttl" kind:"duration" sep:"," min:"1ms"`
@@ -56,7 +57,7 @@ type Spec struct {
 	Counter CounterPlace `json:"counter,omitempty" kind:"place" words:"with-locks apart"`
 	// Release selects when the holder of WorkTransaction releases the lock.
 	Release Release `json:"release,omitempty" kind:"when" sep:"," words:"after-commit before-commit"`
-	// Row selects how the transaction itself protects its row, also without a lock.
+	// Row selects the protection of the row by the transaction itself, which also works without a lock.
 	Row RowGuard `json:"row,omitempty" kind:"how" sep:"," words:"plain where for-update version"`
 	// Coalesce makes clients of an instance that want the same key at the same time share one
 	// acquisition and its work (singleflight).
@@ -131,8 +132,8 @@ type Work string
 const (
 	// WorkNone means no work: the holder sleeps.
 	WorkNone Work = "none"
-	// WorkSpin computes for the length of the hold, on a core of the generator's machine. It is exact also below a
-	// millisecond.
+	// WorkSpin computes for the length of the hold, on a core of the generator's machine. It is exact even for holds
+	// below a millisecond.
 	WorkSpin Work = "spin"
 	// WorkCounter reads a counter, holds, and writes the counter plus one. Two concurrent holders lose an update, which
 	// the counter shows.
@@ -146,9 +147,10 @@ const (
 type Release string
 
 const (
-	// ReleaseAfterCommit is the right order: the next holder reads what was committed.
+	// ReleaseAfterCommit releases the lock after the commit, so the next holder reads the committed row.
 	ReleaseAfterCommit Release = ""
-	// ReleaseBeforeCommit releases the lock when the transaction has written and has not committed.
+	// ReleaseBeforeCommit releases the lock after the write and before the commit, so the next holder may read the old
+	// row.
 	ReleaseBeforeCommit Release = "before-commit"
 )
 
@@ -170,11 +172,11 @@ type RowGuard string
 const (
 	// RowPlain reads the number and writes it less one. Only a lock protects the row.
 	RowPlain RowGuard = ""
-	// RowWhere subtracts one in a conditional UPDATE, and reads nothing before it.
+	// RowWhere subtracts one in a conditional UPDATE without a read before it.
 	RowWhere RowGuard = "where"
 	// RowForUpdate reads with SELECT … FOR UPDATE, which locks the row until the commit.
 	RowForUpdate RowGuard = "for-update"
-	// RowVersion writes only if the row's version is the one that was read. Else the transaction begins again.
+	// RowVersion writes only if the row still has the version that was read. Otherwise the transaction starts again.
 	RowVersion RowGuard = "version"
 )
 
@@ -194,7 +196,7 @@ func (r *RowGuard) UnmarshalText(text []byte) error {
 type Fence string
 
 const (
-	// FenceAll refuses reads and writes with a token smaller than one that the counter has seen.
+	// FenceAll rejects reads and writes whose token is smaller than the largest that the counter has seen.
 	FenceAll Fence = "all"
 	// FenceWrites checks only writes, and records tokens only from writes.
 	FenceWrites Fence = "writes"
@@ -243,7 +245,8 @@ func (s Spec) PoolSize() int {
 	return min(s.ClientsPerInstance(), MaxPool)
 }
 
-// Times returns n/d of the workload, for the sum of several generators or the share of one.
+// Times returns the workload with its clients, instances, iterations and rates multiplied by n/d, for the sum of
+// several generators or the share of one.
 func (s Spec) Times(n, d int) Spec {
 	s.Clients = s.Clients * n / d
 	s.Instances = s.Instances * n / d
@@ -256,11 +259,11 @@ func (s Spec) Times(n, d int) Spec {
 	return s
 }
 
-// Slots reports whether clients are only slots for arrivals, with a rate or with stages. Then figures per client have
-// no meaning.
+// Slots reports whether clients are only slots for arrivals, as they are with a rate or with stages. Figures per client
+// have no meaning then.
 func (s Spec) Slots() bool { return s.Rate > 0 || len(s.Stages) > 0 }
 
-// Validate returns all errors, joined. Each names its field by the flag.
+// Validate returns all errors, joined. Each error names the flag of its field.
 func (s Spec) Validate() error {
 	var found problems
 	for _, field := range ofSpec() {
@@ -289,7 +292,7 @@ func (s Spec) Validate() error {
 			s.Clients, s.Keys)
 		check(s.Rate == 0 && len(s.Stages) == 0, "--burst is not supported with --rate and --stage")
 		check(s.Timeout == nil && !s.Coalesce, "--burst is not supported with --timeout and --coalesce")
-		check(2*s.Burst < s.TTL, "--burst %v must be less than half of --ttl %v: two clients hold the lock that long in turn",
+		check(2*s.Burst < s.TTL, "--burst %v must be less than half of --ttl %v: two clients in turn hold the lock for this time",
 			s.Burst, s.TTL)
 	}
 	check(s.Work == WorkTransaction || s.Release == ReleaseAfterCommit, needsTransaction, "release", s.Work)
@@ -298,13 +301,13 @@ func (s Spec) Validate() error {
 	return errors.Join(found...)
 }
 
-// needsTransaction is the error of an option of WorkTransaction with another work.
+// needsTransaction is the format of the error for an option that only WorkTransaction supports.
 const needsTransaction = "--%s needs --work transaction, not --work %s"
 
 // problems collects errors.
 type problems []error
 
-// unless adds an error unless a condition holds.
+// unless adds an error if ok is false.
 func (p *problems) unless(ok bool, format string, args ...any) {
 	if !ok {
 		*p = append(*p, fmt.Errorf(format, args...))
@@ -314,19 +317,19 @@ func (p *problems) unless(ok bool, format string, args ...any) {
 func (s Spec) checkStages(check func(ok bool, format string, args ...any)) {
 	for _, stage := range s.Stages {
 		check(stage.Open == (s.Rate > 0),
-			"--stage %v does not fit the loop: stages are of clients (30s:500) without --rate, "+
-				"of arrivals (30s:2000/s) with it", stage)
+			"--stage %v does not fit the loop: a stage sets clients (30s:500) without --rate, "+
+				"and arrivals (30s:2000/s) with it", stage)
 		check(stage.Open || stage.Target <= float64(s.Clients), "--stage %v needs more than the %d clients of --clients",
 			stage, s.Clients)
 		check(!stage.Open || Rate(stage.Target) <= maxRate, "--stage %v: the rate must be from 0 to %v", stage, maxRate)
 	}
 	check(s.Iterations == 0, "--iterations is not supported with --stage")
-	check(s.Duration == s.Stages.Length(), "--duration is %v and the stages take %v: leave it out",
+	check(s.Duration == s.Stages.Length(), "--duration is %v but the stages take %v: leave out --duration",
 		s.Duration, s.Stages.Length())
 }
 
-// Expected returns the duration of a run's warm-up and window. A window that ends after a number of iterations counts
-// as 0.
+// Expected returns the duration of a run's warm-up and window. With Iterations the length of the window is unknown and
+// counts as 0.
 func (s Spec) Expected() time.Duration {
 	if s.Iterations > 0 {
 		return time.Duration(s.Warmup)
@@ -373,8 +376,8 @@ func (s Spec) Warnings() []string {
 	return warnings
 }
 
-// Describe returns one line about the clients, without faults and seed. It includes every other option that differs
-// from its default.
+// Describe returns the workload as one line, without faults and seed. It includes every other option that differs from
+// its default.
 func (s Spec) Describe() string {
 	keys := words.Count(s.Keys, "key")
 	if chosen := s.KeyDist.String(); s.Keys > 1 && chosen != "uniform" {

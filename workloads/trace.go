@@ -15,7 +15,7 @@ import (
 
 // Arrivals is the process by which acquisitions of an open loop arrive. Its text form is:
 //
-//	poisson             exponential gaps: independent users
+//	poisson             exponential gaps, as independent users cause
 //	constant            equal gaps
 //	file:arrivals.csv   the arrivals of a trace, repeated
 //
@@ -98,14 +98,14 @@ type Arrival struct {
 // Trace is a sequence of arrivals, such as those that lockbench observe recorded at a service's locks.
 type Trace struct {
 	Arrivals []Arrival     // in their order
-	Length   time.Duration // until the first arrival comes again
-	Keys     int
+	Length   time.Duration // time after which the trace repeats
+	Keys     int           // number of different keys
 }
 
 // Rate returns the mean number of arrivals per second.
 func (t *Trace) Rate() Rate { return Rate(float64(len(t.Arrivals)) / t.Length.Seconds()) }
 
-// rounded is the rate with four significant digits, which is easy to read and type.
+// rounded returns the rate rounded to four significant digits, which are easy to read and type.
 func (r Rate) rounded() Rate {
 	text := strconv.FormatFloat(float64(r), 'e', 3, 64)
 	rounded, _ := strconv.ParseFloat(text, 64) // FormatFloat wrote it, so it parses

@@ -36,16 +36,16 @@ func (d *Duration) UnmarshalText(text []byte) error {
 // Dist is a distribution of durations. Its text form is:
 //
 //	5ms                 always 5 ms
-//	uniform:1ms,5ms     evenly between the two
-//	exp:5ms             exponential, of that mean
-//	lognormal:5ms,0.8   log-normal, of that median and that σ of the logarithm
+//	uniform:1ms,5ms     uniform between 1 ms and 5 ms
+//	exp:5ms             exponential with a mean of 5 ms
+//	lognormal:5ms,0.8   log-normal with a median of 5 ms, and σ = 0.8 of the logarithm
 //	file:holds.txt      drawn from the durations in a file, one per line
 //
 // The zero Dist is always 0.
 type Dist struct {
 	kind   string
-	first  Duration // the value, the lower bound, the mean, the median
-	second Duration // the upper bound
+	first  Duration // fixed value, lower bound, mean or median
+	second Duration // upper bound of uniform
 	sigma  float64
 	file   string
 
@@ -219,7 +219,7 @@ func (d Dist) negative() bool { return d.first < 0 || d.second < 0 }
 //
 //	uniform          all keys with equal probability
 //	zipf:0.99        key k with a weight of 1 ÷ k^0.99 (YCSB's exponent)
-//	hotspot:0.8/2    four in five choices among the first two keys
+//	hotspot:0.8/2    80 % of choices among the first two keys
 //
 // The zero KeyDist is uniform.
 type KeyDist struct {
@@ -339,7 +339,8 @@ func (c Chooser) Choose(random *rand.Rand) int {
 	return min(sort.SearchFloat64s(c.cumulative, at), c.keys-1)
 }
 
-// Rate is a number of arrivals per second. Its text form is "2000/s"; it also reads rates per m or h. 0 means none.
+// Rate is a number of arrivals per second. Its text form is "2000/s"; it also parses "30/m" and "30/h". 0 means that
+// there are no arrivals.
 type Rate float64
 
 // String returns the text form.
@@ -365,12 +366,12 @@ func (r *Rate) UnmarshalText(text []byte) error {
 // Stage is a part of the window in which the load changes linearly from the final load of the previous stage to
 // Target. Its text form is:
 //
-//	30s:500      to 500 active clients of a closed loop
-//	30s:2000/s   to 2000 arrivals a second of an open one
+//	30s:500      to 500 active clients, in a closed loop
+//	30s:2000/s   to 2000 arrivals per second, in an open loop
 type Stage struct {
 	Duration Duration
-	Target   float64 // clients, or arrivals a second
-	Open     bool    // Target is arrivals a second
+	Target   float64 // clients or, if Open, arrivals per second
+	Open     bool
 }
 
 // String returns the text form.
@@ -389,7 +390,7 @@ func (s *Stage) UnmarshalText(text []byte) error {
 	length, target, found := strings.Cut(string(text), ":")
 	var parsed Stage
 	if err := parsed.Duration.UnmarshalText([]byte(length)); err != nil || !found {
-		return fmt.Errorf("%q is not a stage such as 30s:500, or 30s:2000/s of an open loop", text)
+		return fmt.Errorf("%q is not a stage such as 30s:500, or 30s:2000/s for an open loop", text)
 	}
 	if parsed.Duration <= 0 {
 		return fmt.Errorf("%q: the length of a stage must be positive", text)
@@ -413,8 +414,8 @@ func (s *Stage) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Stages follow each other from the opening of the window. The first stage has a constant load, also in the warm-up;
-// after the last stage its load continues.
+// Stages is a sequence of stages that begins when the window opens. The first stage has a constant load, which also
+// applies in the warm-up. After the last stage its load continues.
 type Stages []Stage
 
 // Length returns the total length of all stages.

@@ -1,4 +1,4 @@
-// Command man writes lockbench's manual pages into a folder, as packages need them.
+// Command man writes lockbench's manual pages into a directory, for packages.
 package main
 
 import (
@@ -43,7 +43,7 @@ func write(args []string) error {
 	return nil
 }
 
-// complete adds the sections that cobra does not write to a page, before its last one.
+// complete inserts the sections of command.Manual, which cobra does not generate, before the last section of a page.
 func complete(file string) error {
 	page, err := os.ReadFile(file)
 	if err != nil {
@@ -68,7 +68,7 @@ func complete(file string) error {
 	return os.WriteFile(file, all.Bytes(), 0o644)
 }
 
-// roff returns a text as man's macros need it. A line must not begin with a dot or an apostrophe, which no text does.
+// roff escapes a text for man's macros. It relies on texts that do not begin with a dot or an apostrophe.
 func roff(text string) string {
 	return strings.NewReplacer(`\`, `\e`, "-", `\-`, "`", "").Replace(text)
 }

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""A driver of a lock that is taken by SET NX and tried every 5 ms: docs/DRIVERS.md is the protocol."""
+"""A driver for a lock that SET NX acquires and waiters poll every 5 ms. docs/DRIVERS.md describes the protocol."""
 import json, random, socket, sys, threading, time, urllib.parse
 
 FREE = "if redis.call('get',KEYS[1])==ARGV[1] then return redis.call('del',KEYS[1]) end return 0"
 now = time.monotonic_ns  # CLOCK_MONOTONIC
-asks, held, cancelled = {}, {}, set()  # the last question of each kind, the leases of acquire, the calls to end
+asks, held, cancelled = {}, {}, set()  # the last request of each kind, the leases of acquire, the cancelled calls
 
 def say(ask, **answer):
-    sys.stdout.write(json.dumps({"id": ask["id"], **answer}) + "\n")  # one write: threads must not mix their lines
+    sys.stdout.write(json.dumps({"id": ask["id"], **answer}) + "\n")  # a single write, so that threads do not mix their lines
     sys.stdout.flush()
 
 class Lock:  # SET NX PX, tried every 5 ms
@@ -25,7 +25,7 @@ class Lock:  # SET NX PX, tried every 5 ms
         if not self.redis:
             self.connect()
         words = [str(word).encode() for word in words]
-        redis, self.redis = self.redis, None  # unless it answers, the next call connects again
+        redis, self.redis = self.redis, None  # without a reply, the next call connects again
         redis.write(b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%s\r\n" % (len(w), w) for w in words))
         redis.flush()
         if (answer := redis.readline())[:1] in (b"", b"-"):

@@ -1,5 +1,5 @@
-// Package ownlock is a lock in a module of its own: SET NX PX takes it, waiters poll, and a script gives it
-// back if it is still the caller's.
+// Package ownlock is an example of a lock outside lockbench's module. SET NX PX acquires the lock, waiters poll, and a
+// script releases it if the caller still holds it.
 package ownlock
 
 import (
@@ -16,21 +16,21 @@ import (
 	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
-// Options are what can be set with -s ownlock:poll=5ms.
+// Options are the options of the strategy, which -s ownlock:poll=5ms sets.
 type Options struct {
 	Poll time.Duration `opt:"poll" help:"sleep between two tries"`
 }
 
-// Defaults returns the options of a lock without any.
+// Defaults returns the default options.
 func Defaults() Options { return Options{Poll: 10 * time.Millisecond} }
 
-// Strategy says what the lock claims. The conformance suite tests each claim.
+// Strategy describes the lock and its claims. The conformance suite tests each claim.
 func Strategy() strategies.Strategy {
 	return strategies.Define(strategies.Info{
 		Name: "ownlock", Summary: "SET NX PX, polled", Capacity: 1, Nodes: 1,
 		Claims: strategies.Claims{Exclusion: true, Recovery: true},
 		Limits: []strategies.Limit{
-			// The holder's clock says when its lease ends, the server's when the key does.
+			// The client computes the end of its lease with its own clock, but the server's clock expires the key.
 			strategies.ByRedisClock(),
 			{
 				Check:   "hanging server",
@@ -42,7 +42,7 @@ func Strategy() strategies.Strategy {
 	}, Defaults(), Open)
 }
 
-// Locker is one instance's handle on the lock.
+// Locker is the lock of one application instance.
 type Locker struct {
 	config goredis.Config
 	poll   time.Duration
@@ -62,13 +62,13 @@ func Open(config goredis.Config, o Options) (*Locker, error) {
 	return &Locker{config, o.Poll, closed, sync.OnceFunc(func() { close(closed) })}, nil
 }
 
-// Close ends the waits. Leases can still be released.
+// Close makes waiting clients return ErrClosed. Leases can still be released.
 func (l *Locker) Close() error {
 	l.close()
 	return nil
 }
 
-// Acquire tries until the lock is held or ctx ends.
+// Acquire polls until it gets the lock, ctx ends or the Locker is closed.
 func (l *Locker) Acquire(ctx context.Context, key string) (strategies.Lease, error) {
 	name := l.config.Key(key)
 	for {
@@ -91,7 +91,7 @@ func (l *Locker) Acquire(ctx context.Context, key string) (strategies.Lease, err
 	}
 }
 
-// try asks once. It returns neither a lease nor an error if another holds the lock.
+// try makes one attempt. If another client holds the lock, it returns neither a lease nor an error.
 func (l *Locker) try(ctx context.Context, name string) (strategies.Lease, error) {
 	lease := &Lease{client: l.config.Nodes[0].Client, name: name, token: rand.Text()}
 	l.config.Probe.Attempt()
@@ -102,7 +102,7 @@ func (l *Locker) try(ctx context.Context, name string) (strategies.Lease, error)
 	case errors.Is(err, redis.Nil):
 		return nil, nil
 	case err != nil || late:
-		// The answer is lost or too late: nobody would release what Redis may have granted.
+		// The reply was lost or came too late. Redis may have granted the lock, and no client would release it.
 		settle, done := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 		defer done()
 		_ = lease.Release(settle)
@@ -118,11 +118,11 @@ func (l *Locker) try(ctx context.Context, name string) (strategies.Lease, error)
 type Lease struct {
 	client redis.UniversalClient
 	name   string
-	token  string // whose it is
+	token  string // random value of the key, which identifies the owner
 	until  time.Time
 }
 
-// ValidUntil returns when the lease ends, on this machine's clock.
+// ValidUntil returns the end of the lease by this machine's clock.
 func (held *Lease) ValidUntil() time.Time { return held.until }
 
 var release = redis.NewScript(`
@@ -131,7 +131,7 @@ if redis.call('get', KEYS[1]) == ARGV[1] then
 end
 return 0`)
 
-// Release gives the lock back, or returns ErrNotHeld if another may have it by now.
+// Release frees the lock. It returns ErrNotHeld if the lease has expired, because another client may hold the lock.
 func (held *Lease) Release(ctx context.Context) error {
 	deleted, err := release.Run(ctx, held.client, []string{held.name}, held.token).Int()
 	switch {

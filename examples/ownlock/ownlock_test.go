@@ -10,7 +10,7 @@ import (
 	"github.com/lockbench/lockbench/strategies/locktest/redisservers"
 )
 
-// The suite tests what Info claims, on a redis-server of its own for each check.
+// TestConformance tests the claims in Info. Each check starts its own redis-server.
 func TestConformance(t *testing.T) {
 	locktest.Run(t, func(t *testing.T) locktest.Fixture {
 		return redisservers.Fixture(t, 1, func(c goredis.Config) (strategies.Locker, error) {

@@ -1,11 +1,11 @@
-// Command service is an HTTP service of which any number of processes may run: it sells seats, each once.
+// Command service is an HTTP service that sells each seat once, even if many processes of it run:
 //
 //	go run ./examples/service -redis 127.0.0.1:6379
 //	curl -X PUT '127.0.0.1:8080/flights/LX14?seats=2'
 //	curl -X POST 127.0.0.1:8080/flights/LX14/seats
 //
-// A lock alone is not enough: a process that stops while it holds the lock goes on when its lease has long
-// ended. So each read and write carries the lease's fencing token, and the store refuses an older one.
+// A lock alone is not enough: a process that is paused while it holds the lock continues its work after its lease has
+// expired. Therefore each read and write carries the lease's fencing token, and the store rejects an older token.
 package main
 
 import (
@@ -38,7 +38,7 @@ func main() {
 	}
 }
 
-// run serves until ctx ends, and then finishes the requests under way.
+// run serves requests until ctx ends, and then finishes those in progress.
 func run(ctx context.Context, server, listen string) error {
 	client := redis.NewClient(&redis.Options{Addr: server})
 	defer func() { _ = client.Close() }()
@@ -81,7 +81,7 @@ func handler(locks *lock.FencedLocker, seats store) http.Handler {
 			}
 			left, err := work(r, flight, lease.FencingToken())
 			if lost := lease.Release(context.WithoutCancel(r.Context())); lost != nil {
-				log.Print(lost) // the store has seen to it that this harmed nobody
+				log.Print(lost) // no update is lost, because the store checks the fencing token
 			}
 			answer(w, left, err)
 		}
@@ -107,7 +107,7 @@ func handler(locks *lock.FencedLocker, seats store) http.Handler {
 	return mux
 }
 
-// answer says what became of a request. A client may repeat one that ended with 409 or 503.
+// answer writes the response to a request. A client may repeat a request that got 409 or 503.
 func answer(w http.ResponseWriter, left int, err error) {
 	var number *strconv.NumError
 	switch {

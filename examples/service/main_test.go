@@ -55,7 +55,7 @@ func TestEachSeatIsSoldOnce(t *testing.T) {
 	}
 }
 
-// A holder whose lease has ended cannot write, even before the next one has written.
+// A holder whose lease has expired cannot write, even if the next holder has only read so far.
 func TestTheStoreRefusesALateHolder(t *testing.T) {
 	client := redis.NewClient(&redis.Options{Addr: redistest.Start(t).Addr})
 	t.Cleanup(func() { _ = client.Close() })

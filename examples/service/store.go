@@ -8,15 +8,15 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// errStale means that the lease has ended and a later holder has been at the store.
-var errStale = errors.New("a later holder of the lock has been here")
+// errStale means that the caller's lease has expired and a later holder has used the store.
+var errStale = errors.New("the lease has expired: a later holder of the lock has used the store")
 
-// store keeps how many seats are left, with the largest token that it has seen.
+// store keeps, for each flight, the number of seats left and the largest fencing token that it has seen.
 type store struct{ client redis.Scripter }
 
-// fenced refuses a token smaller than one it has seen. Reads count too: otherwise a holder whose lease has ended
-// could still write between the read and the write of the next one. Tokens are compared as texts: Lua's numbers
-// have 53 bits, and tokens of handoff 61.
+// fenced rejects a token that is smaller than the largest it has seen. It also records the tokens of reads: otherwise
+// a holder whose lease has expired could still write between the read and the write of the next holder. Tokens are
+// compared as strings, because Lua's numbers are exact only to 53 bits and handoff's tokens have 61.
 var fenced = redis.NewScript(`
 local token, seen = ARGV[1], redis.call('hget', KEYS[1], 'token') or ''
 if #token < #seen or #token == #seen and token < seen then

@@ -1,5 +1,5 @@
-// Command tracing shows the spans of a lock's commands: redisotel's hook on the service's client sees them, and each is
-// below the span of its caller.
+// Command tracing prints the spans of a lock's commands. redisotel's hook on the service's client creates them, each as
+// a child of the caller's span.
 //
 //	REDIS=127.0.0.1:6379 go run .
 package main
@@ -28,7 +28,7 @@ func main() {
 	}
 }
 
-// run ships an order under a lock, and writes the tree of its spans.
+// run ships an order under a lock and prints the tree of spans.
 func run(ctx context.Context, address string, out io.Writer) error {
 	spans := tracetest.NewInMemoryExporter() // a service exports to its collector
 	provider := trace.NewTracerProvider(trace.WithSyncer(spans))
@@ -49,14 +49,14 @@ func run(ctx context.Context, address string, out io.Writer) error {
 	return nil
 }
 
-// ship is a request that a service traces.
+// ship does the work of a traced request.
 func ship(ctx context.Context, locker *lock.FencedLocker, provider *trace.TracerProvider) error {
 	ctx, span := provider.Tracer("shop").Start(ctx, "ship order 17")
 	defer span.End()
 	return locker.WithLock(ctx, "order:17", func(context.Context) error { return nil })
 }
 
-// tree writes each span below its parent, in the order in which they began.
+// tree prints each span below its parent, in order of their start.
 func tree(out io.Writer, spans tracetest.SpanStubs) {
 	slices.SortFunc(spans, func(a, b tracetest.SpanStub) int { return a.StartTime.Compare(b.StartTime) })
 	var below func(parent tracetest.SpanStub, depth int)

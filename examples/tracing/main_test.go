@@ -39,7 +39,7 @@ func server(t *testing.T) string {
 	}
 }
 
-// The commands of Acquire and Release are below the span of their caller.
+// The spans of the commands of Acquire and Release are children of the caller's span.
 func TestSpansAreBelowTheCallers(t *testing.T) {
 	var out strings.Builder
 	if err := run(t.Context(), server(t), &out); err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// silent keeps from the output what go-redis says of a server that has not started yet.
+// silent discards go-redis's messages about a server that has not started yet.
 type silent struct{}
 
 func (silent) Printf(context.Context, string, ...any) {}
@@ -24,7 +24,7 @@ func init() {
 	strategies.RegisterStrategy(ownlock.Strategy()) // main.go's imports register the others
 }
 
-// Benchmark is b.N acquisitions by 20 clients, beside another lock:
+// Benchmark measures b.N acquisitions by 20 clients, for ownlock and, as a comparison, for spin:
 //
 //	go test -run '^$' -bench . -benchtime 2000x -count 6 | benchstat -col /strategy -
 func Benchmark(b *testing.B) {

@@ -1,4 +1,4 @@
-// Command bench is lockbench with ownlock among its locks:
+// Command bench is lockbench with ownlock as an additional strategy:
 //
 //	go run . -s ownlock,spin,handoff -c 100 --hold 1ms
 package main
