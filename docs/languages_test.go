@@ -15,7 +15,7 @@ import (
 	"github.com/lockbench/lockbench/strategies/locktest"
 )
 
-// TestLanguages writes docs/evidence/LANGUAGES.md from bin/languages, which make languages fills.
+// TestLanguages writes docs/evidence/LANGUAGES.md from the reports that make languages writes to bin/languages.
 func TestLanguages(t *testing.T) {
 	root := os.Getenv("LOCKBENCH_LANGUAGES")
 	if root == "" {
@@ -59,14 +59,14 @@ func found(t *testing.T, root, pattern string) (texts []string) {
 	return texts
 }
 
-// driverFigures is what was measured of the drivers.
+// driverFigures collects the figures of all drivers.
 type driverFigures struct {
 	drivers []string // in the order of the table
 	cells   map[string][]cell
 	reports []*results.Report
 }
 
-// cell is one driver with that many clients.
+// cell has the figures of one driver with one number of clients.
 type cell struct {
 	clients int
 	results.Summary
@@ -86,7 +86,7 @@ func (p *driverFigures) add(report *results.Report) {
 	}
 }
 
-// columns are the figures of the table.
+// columns lists the columns of the table, with their metrics.
 var columns = []struct{ title, metric string }{
 	{"acquisitions/s", "acq_per_s"},
 	{"wait p50", "wait_p50"},
@@ -137,7 +137,7 @@ On %s %s, %s, %d CPUs, %s. `, w.Hold, w.Duration, w.Warmup, first.Redis.Name, fi
 	return b.String()
 }
 
-// causes are plain in the code of what stands out.
+// causes explains outliers by causes that are evident from the code.
 var causes = map[string]string{
 	"exec:redis-py": "who finds the lock held sleeps for 100 ms, and who has just released it asks first",
 	"exec:redlock 5": "what a try got on less than a majority is undone when the last try has failed, and with " +
@@ -145,7 +145,8 @@ var causes = map[string]string{
 		"for the TTL",
 }
 
-// noise returns in how many runs another program kept the machine busy, and then also the caution.
+// noise returns a sentence with the number of runs in which another program kept the machine busy, and the caution; ""
+// if there are none.
 func noise(reports []*results.Report, caution string) string {
 	runs, noisy := 0, 0
 	for _, report := range reports {
@@ -163,7 +164,7 @@ func noise(reports []*results.Report, caution string) string {
 		caution)
 }
 
-// standsOut is what the figures of a driver show.
+// standsOut returns the remarkable figures of a driver.
 func standsOut(cells []cell) (found []string) {
 	of := func(c cell, metric string) float64 {
 		f := c.Figure(results.MustMetric(metric))
@@ -213,7 +214,8 @@ func standsOut(cells []cell) (found []string) {
 	return found
 }
 
-// issues are those in the trackers of what the checks find, and causes that are plain in the code.
+// issues has, for each finding of the checks, the issue in the library's tracker or a cause that is evident from the
+// code.
 var issues = map[[2]string]string{
 	{"exec:redis-py", "cancelled release"}: "release forgets its token before it asks Redis: " +
 		"[redis-py #4258](https://github.com/redis/redis-py/pull/4258) repairs that after 8.1.0",
@@ -239,20 +241,20 @@ var issues = map[[2]string]string{
 	{"exec:redisson fenced", "try-lock"}:   "RFencedLock.tryLockAndGetToken() waits while another holds the lock",
 }
 
-// repaired are issues that a check looks for, and does not see if it passes.
+// repaired has issues that a check would detect, and that are fixed if the check passes.
 var repaired = map[[2]string]string{
 	{"exec:redis-py-asyncio", "cancelled release"}: "[redis-py #3847](https://github.com/redis/redis-py/issues/3847)",
 	{"exec:redis-semaphore", "renewal and release"}: "[redis-semaphore #205]" +
 		"(https://github.com/swarthy/redis-semaphore/issues/205)",
 }
 
-// marks are the cells of the table of checks.
+// marks maps the outcome of a check to its cell in the table.
 var marks = map[locktest.Verdict]string{
 	locktest.Passed: "✓", locktest.Broken: "✗", locktest.Admitted: "!", locktest.NotTried: "–", locktest.NotJudged: "?",
 	check.NotRun: "?", locktest.NotApplicable: "",
 }
 
-// conformance is what lockbench check found.
+// conformance returns the section with the findings of lockbench check.
 func conformance(checked []*check.Document) string {
 	b := new(strings.Builder)
 	b.WriteString("\n## What `lockbench check` found\n\n✓ the promise was kept; ✗ it was broken; ! it was broken, as " +
@@ -293,7 +295,7 @@ func conformance(checked []*check.Document) string {
 	return b.String()
 }
 
-// TestWhatStandsOut: a ratio of a p99 that is a lower bound is one too, and that of a p50 that is one is not known.
+// TestWhatStandsOut checks that the ratio p99 ÷ p50 is a lower bound if the p99 is one, and unknown if the p50 is one.
 func TestWhatStandsOut(t *testing.T) {
 	t.Parallel()
 	ratio := func(p50, p99 *results.Bound) string {

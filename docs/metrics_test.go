@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestExamplesAreOfTheReadmesRun: the examples of METRICS.md are figures of the run in README.md, as it says.
+// TestExamplesAreOfTheReadmesRun checks that the examples in METRICS.md are figures of the run in README.md.
 func TestExamplesAreOfTheReadmesRun(t *testing.T) {
 	t.Parallel()
 	readme, err := os.ReadFile("../README.md")
@@ -22,7 +22,7 @@ func TestExamplesAreOfTheReadmesRun(t *testing.T) {
 	}
 	_, demo, _ := strings.Cut(string(readme), "<!-- demo -->")
 	demo, _, _ = strings.Cut(demo, "<!-- /demo -->")
-	// The columns are apart by two spaces; a figure and its unit by one.
+	// Two spaces separate columns; one space separates a figure from its unit.
 	rows := map[string][]string{}
 	for line := range strings.Lines(demo) {
 		if cells := regexp.MustCompile(`\s{2,}`).Split(strings.TrimSpace(line), -1); len(cells) == 9 {

@@ -1,4 +1,4 @@
-// Package docs has no code but the tests of the pages here.
+// Package docs tests the pages in this directory.
 package docs_test
 
 import (
@@ -24,7 +24,7 @@ import (
 	"github.com/lockbench/lockbench/strategies/redlock"
 )
 
-// The snippets of MIGRATING.md are parts of this file, word for word, and all of them run.
+// Each snippet in MIGRATING.md is a verbatim part of this file, which runs it.
 func TestMigratingSnippets(t *testing.T) {
 	page, err := os.ReadFile("MIGRATING.md")
 	if err != nil {
@@ -45,7 +45,7 @@ func TestMigratingSnippets(t *testing.T) {
 	}
 }
 
-// indented is a snippet as the body of a function.
+// indented returns a snippet with the indent of a function body.
 func indented(snippet string) string {
 	lines := strings.Split(strings.TrimRight(snippet, "\n"), "\n")
 	for i, line := range lines {
@@ -58,12 +58,12 @@ func indented(snippet string) string {
 
 type migration = func(ctx context.Context, clients []redis.UniversalClient) error
 
-// one returns a snippet that needs one client as one for several.
+// one adapts a snippet that needs one client to the signature for several clients.
 func one(snippet func(context.Context, redis.UniversalClient) error) migration {
 	return func(ctx context.Context, clients []redis.UniversalClient) error { return snippet(ctx, clients[0]) }
 }
 
-// migrations are the snippets' functions.
+// migrations lists the functions that contain the snippets.
 var migrations = map[string]migration{
 	"redislock":          one(fromRedislock),
 	"redislock: handoff": one(toHandoff),
@@ -89,7 +89,7 @@ func TestMigrations(t *testing.T) {
 			if shipped != 1 {
 				t.Errorf("the work was done %d times", shipped)
 			}
-			// And it is free again, for all that are written alike.
+			// The lock must be free again, also for the other snippets that use this key.
 			if err := run(t.Context(), clients); err != nil {
 				t.Errorf("again: %v", err)
 			}
@@ -107,7 +107,7 @@ func ship(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// store writes with a token.
+// store stands for a write to a resource that checks fencing tokens.
 func store(ctx context.Context, token int64) error {
 	if token <= 0 {
 		return fmt.Errorf("token %d", token)

@@ -12,7 +12,7 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// observedModes are the ways of a run in bin/observed, and what the page says of them.
+// observedModes lists the kinds of runs in bin/observed, with their description on the page.
 var observedModes = []struct{ file, title, about string }{
 	{"1-closed", "Closed loop", "8 clients for 2 s, hold 2 ms, think 5 ms"},
 	{"2-open", "Open loop", "60 arrivals per second for 3 s, hold 2 ms"},
@@ -21,7 +21,7 @@ var observedModes = []struct{ file, title, about string }{
 	{"5-crash", "Crashes", "4 clients, TTL 500 ms, a holder crashes each second"},
 }
 
-// TestObserved writes docs/evidence/OBSERVED.md from bin/observed, which make observed makes.
+// TestObserved writes docs/evidence/OBSERVED.md from the documents that make observed writes to bin/observed.
 func TestObserved(t *testing.T) {
 	root := os.Getenv("LOCKBENCH_OBSERVED")
 	if root == "" {
@@ -63,7 +63,7 @@ func TestObserved(t *testing.T) {
 	}
 }
 
-// observedRow compares what was observed of a run's locks with the run.
+// observedRow returns a table row that compares the figures of observe with those of the run itself.
 func observedRow(file string) (string, *results.Report, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {

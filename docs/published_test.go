@@ -14,14 +14,14 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// step is a step of a workflow or of an action.
+// step is one step of a GitHub workflow or action.
 type step struct {
 	Uses string
 	Run  string
 	With map[string]any
 }
 
-// workflow is what the tests read of a file below .github.
+// workflow has the parts of a file below .github that the tests check.
 type workflow struct {
 	Permissions map[string]string
 	Jobs        map[string]struct {
@@ -54,8 +54,8 @@ func workflows(t *testing.T) map[string]workflow {
 	return all
 }
 
-// An action is a commit, which nobody can move, and a job has the rights that it needs alone. No
-// step finds a token in the clone, and a release is built from nothing that was cached.
+// Workflows pin actions to commits, which cannot be moved, and each job has only the rights that it needs. No step
+// finds a token in the clone, and a release is built without caches.
 func TestWorkflowsArePinnedAndLeaveNoCredentials(t *testing.T) {
 	pinned := regexp.MustCompile(`^[\w.-]+(/[\w.-]+)+@[0-9a-f]{40}$`)
 	var writers []string
@@ -103,7 +103,7 @@ func TestWorkflowsArePinnedAndLeaveNoCredentials(t *testing.T) {
 	}
 }
 
-// Everybody can write a comment that begins like ours.
+// Any user can write a comment that begins with the same mark, so the action must also check the author.
 func TestOnlyOurCommentIsWrittenOver(t *testing.T) {
 	const mark, us = "<!-- lockbench-ab -->", "github-actions[bot]"
 	tsv := func(lines ...string) string { return strings.Join(append(lines, ""), "\n") }
@@ -148,7 +148,7 @@ func TestOnlyOurCommentIsWrittenOver(t *testing.T) {
 	}
 }
 
-// licences runs the script of a release in a folder.
+// licences runs the release script that collects licences, in a directory.
 func licences(t *testing.T, folder string, args ...string) (string, error) {
 	t.Helper()
 	script, err := filepath.Abs("../.github/licences.sh")
@@ -162,7 +162,7 @@ func licences(t *testing.T, folder string, args ...string) (string, error) {
 	return string(said), err
 }
 
-// Who gets a release gets the licence of everything that is compiled into it.
+// A release contains the licence of every module that is compiled into it.
 func TestLicencesOfARelease(t *testing.T) {
 	release, err := os.ReadFile("../.goreleaser.yaml")
 	if err != nil || !strings.Contains(string(release), ".github/licences.sh bin/package/licences") ||
@@ -229,7 +229,7 @@ func goVersion(t *testing.T) string {
 	return strings.TrimSpace(string(version))
 }
 
-// What make drivers gets is what was there when its hashes were written. pip itself refuses a module without a hash.
+// make drivers installs exactly the files whose hashes are recorded. pip itself rejects a module without a hash.
 func TestDriversAreInstalledByTheirHashes(t *testing.T) {
 	read := func(file string) string {
 		t.Helper()
@@ -268,7 +268,7 @@ func TestDriversAreInstalledByTheirHashes(t *testing.T) {
 	}
 }
 
-// SECURITY.md promises only what a test holds.
+// Every promise in SECURITY.md names an existing test.
 func TestEveryPromiseHasItsTest(t *testing.T) {
 	page, err := os.ReadFile("../SECURITY.md")
 	if err != nil {

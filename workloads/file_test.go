@@ -99,7 +99,7 @@ func TestAFileIsPrintable(t *testing.T) {
 	}
 }
 
-// For any file, errors name the file, and an accepted workload is either valid or refused by Validate.
+// For any file, errors name the file, and Validate rejects every accepted workload that is invalid.
 func FuzzReadFile(f *testing.F) {
 	for _, seed := range []string{
 		"clients: 3\n", "clients: [1, 10]\nhold: uniform:1ms,2ms\n", "a: b: c", "- 1\n", "&a [*a]",

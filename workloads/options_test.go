@@ -84,7 +84,7 @@ func TestEveryOptionIsDescribed(t *testing.T) {
 		"release": "before-commit", "row": "version",
 		"coalesce": "true", "pool": "7",
 	}
-	// without which it means nothing
+	// options without which another option has no effect
 	besides := map[string]string{
 		"key-dist": "keys=7", "arrivals": "rate=7/s", "fence": "work=counter",
 		"counter": "work=counter", "release": "work=transaction", "row": "work=transaction",
