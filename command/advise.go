@@ -52,13 +52,13 @@ func (a *app) advise() *cobra.Command {
 		Use:   "advise",
 		Short: "Recommend a lock by measuring your contention",
 		Long: "Measure a short list of locks under your contention within --budget, and recommend one. The\n" +
-			"ranking counts clients that got nothing, clients served, waits and server CPU, in this order. The\n" +
+			"ranking compares clients that got nothing, clients served, waits and server CPU, in this order. The\n" +
 			"answer names the package to import, and the best lock of other authors. lockbench repeats lost\n" +
-			"rounds, and adds rounds for locks that they do not separate while the budget lasts; then the answer\n" +
-			"is UNDECIDED and has the command that would decide. Equal locks are ordered\n" +
-			"by their needs, then by whether a library has them. A window is long enough to serve every client\n" +
+			"rounds. While the budget lasts, it adds rounds for locks that it cannot separate; after that the answer\n" +
+			"is UNDECIDED and has the command that would decide. Equal locks are ordered by their requirements,\n" +
+			"then by whether a library has them. A window is long enough to serve every client\n" +
 			"twice unless --duration sets it; a small budget measures fewer locks. --language java measures\n" +
-			"Redisson by its driver (see lockbench drivers). Give --work counter if the lock protects a value\n" +
+			"Redisson with its driver (see lockbench drivers). Give --work counter if the lock protects a value\n" +
 			"in Redis, and --fence off if the protected resource cannot check fencing tokens.\n\nThe exit code is\n" +
 			"111 if a claimed guarantee did not hold, and 112 if the answer is undecided or no lock can be\n" +
 			"recommended.",
@@ -120,7 +120,7 @@ func (f *adviseFlags) register(set *pflag.FlagSet) {
 	set.StringArrayVarP(&f.strategies, "strategy", "s", nil,
 		"`list` of locks to compare, as for run; repeatable (default a short list of different kinds)")
 	set.BoolVar(&f.dryRun, "dry-run", false,
-		"print the plan and how long it will take, and touch no server")
+		"print the plan and its expected duration, and use no server")
 	workload, servers, outputs := group("Workload"), group("Servers"), group("Outputs")
 	registerWorkload(workload, &f.file, &f.workload, fields)
 	all := stores{redis: &f.redis}

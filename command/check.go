@@ -20,8 +20,8 @@ func (a *app) check() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check NAME",
 		Short: "Run the conformance suite on a lock",
-		Long: "Start Redis servers and test on them what a lock claims, in some minutes: exclusion, recovery,\n" +
-			"cancelled waits, servers that die or answer late, connections that break.\n\nThe exit code is 111 if\n" +
+		Long: "Start Redis servers and test the claims of a lock on them, within a few minutes: exclusion, recovery,\n" +
+			"cancelled waits, servers that die or reply late, broken connections.\n\nThe exit code is 111 if\n" +
 			"a claim does not hold, and 112 if a check has no verdict or no check can run.",
 		Example: "  lockbench check exec:redis-py\n" +
 			"  lockbench check 'exec:go pubsub' --only fencing \\\n    -o table -o json=check.json",

@@ -26,7 +26,7 @@ func (a *app) selfcheck() *cobra.Command {
 		Long: "Measure cases with a known answer, in about twenty seconds: a stalled server, known holds, a lock\n" +
 			"that admits two holders, and a second reader of INFO.\n" +
 			"docs/VALIDITY.md explains each check.\n\nThe exit code is 112 if a check fails. An inconclusive check\n" +
-			"proves nothing: the machine was too busy, or the check cannot run there.",
+			"proves nothing: the machine was too busy, or the check cannot run on it.",
 		Example: "  lockbench selfcheck\n" +
 			"  lockbench selfcheck --only audit,outside \\\n    -o table -o json=selfcheck.json",
 		Args:              noArguments,
@@ -93,7 +93,7 @@ func (a *app) clean() *cobra.Command {
 	}
 	registerServer(cmd.Flags(), &redis)
 	cmd.Flags().BoolVar(&ask, "ask-drivers", false,
-		"start the drivers that lockbench drivers lists, ask for the names of their keys, and remove these, too")
+		"start the drivers that lockbench drivers lists, request the names of their keys, and remove these, too")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if err := a.input(cmd.Flags()).variables(cmd.Flags()).refuse(); err != nil {
 			return err

@@ -97,7 +97,7 @@ func (f *claimsFlags) register(set *pflag.FlagSet) {
 		"`number` of rounds of each run, in place of the number in the claim")
 	set.StringVar(&f.title, "title", "", "heading `text` of the Markdown page")
 	registerQuiet(set, &f.quiet)
-	set.BoolVar(&f.dryRun, "dry-run", false, "print the experiments and how long they will take, and touch no server")
+	set.BoolVar(&f.dryRun, "dry-run", false, "print the experiments and their expected duration, and use no server")
 	servers := group("Servers")
 	stores{redis: &f.redis}.register(servers, "")
 	registerImage(servers, &f.redis)

@@ -22,8 +22,8 @@ func (a *app) compare() *cobra.Command {
 			"directory or a quoted glob. A report is a session and counts once, with the median of its runs. A\n" +
 			"verdict needs 4 sessions of each side, more with several strategies, and an interval needs 6. With\n" +
 			"fewer sessions, or with sessions that scatter too much, the verdict is undecided and names the\n" +
-			"number that it needs. Only sessions recorded in turns, as record does, can end with 110:\n" +
-			"between two blocks the machine may have changed. To compare two builds on this machine use ab,\n" +
+			"required number. Only sessions recorded in turns, as record does, can end with 110: if one side was\n" +
+			"recorded after the other, the machine may have changed. To compare two builds on this machine use ab,\n" +
 			"which measures them in pairs.\n\nThe exit code is 110 if HEAD is worse by the primary metric\n" +
 			"(--metric) or needs more commands or round trips, with --all-metrics by any metric; 111 if HEAD\n" +
 			"broke a guarantee; 112 if no run can be trusted, and with --strict if the verdict is undecided;\n" +

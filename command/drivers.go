@@ -39,8 +39,8 @@ func (a *app) install() *cobra.Command {
 		Use:   "install LANGUAGE...",
 		Short: "Install the drivers of a language",
 		Long: "Write the drivers to the user's data directory, $XDG_DATA_HOME/lockbench/drivers or\n" +
-			"~/.local/share/lockbench/drivers, and install the libraries of the languages there, by pip, npm or Maven:\n" +
-			"the versions, and the files by their hashes, that this lockbench names. Nothing else is changed.\n" +
+			"~/.local/share/lockbench/drivers, and install the libraries of the languages there with pip, npm or\n" +
+			"Maven. Versions and file hashes are fixed in this lockbench. Nothing else is changed.\n" +
 			"Languages: " + strings.Join(drivers.Languages(), ", ") + ".",
 		Example:   "  lockbench drivers install python node\n  lockbench -s exec:redis-py,exec:redlock",
 		ValidArgs: drivers.Languages(),

@@ -35,8 +35,8 @@ func (a *app) limits() *cobra.Command {
 		Short: "Find the highest rate that a lock sustains",
 		Long: "Search, in up to eight short runs of each lock, the highest rate of arrivals at which the 99th\n" +
 			"percentile of the waits stays below --p99. With the rate of your service (--rate, or --workload with a\n" +
-			"trace of observe) it prints the headroom. A rate that the generator itself cannot offer ends the search\n" +
-			"of a lock, whose limit is then unknown.\n\n" +
+			"trace of observe) it prints the headroom. If the generator itself cannot offer a rate, the search ends\n" +
+			"and the limit of this lock is unknown.\n\n" +
 			"The exit code is 111 if a claimed guarantee did not hold, and 112 if a limit was not found.",
 		Example: "  lockbench limits -s spin,pubsub,handoff --hold 2ms\n" +
 			"  lockbench limits -s redsync --hold exp:5ms --p99 50ms \\\n    --rate 60/s -o html=limits.html",
@@ -117,7 +117,7 @@ func limitsFound(found *limits.Document, err error) error {
 	case len(unsafe) > 0:
 		return &exit{ExitSafety, fmt.Errorf("a claimed guarantee did not hold: %s", words.And(unsafe))}
 	case len(unclear) > 0:
-		return &exit{ExitInvalid, fmt.Errorf("no limit was found of %s", words.And(unclear))}
+		return &exit{ExitInvalid, fmt.Errorf("no limit was found for %s", words.And(unclear))}
 	}
 	return nil
 }

@@ -32,18 +32,18 @@ const variablesOfHelp = 3
 
 func variables() []Entry {
 	return []Entry{
-		{"LOCKBENCH_FLAG", "stands in for --flag, in upper case and with _ for -: LOCKBENCH_CLIENTS=500 for --clients 500. " +
-			"A flag overrides its variable."},
+		{"LOCKBENCH_FLAG", "sets --flag. The name is in upper case, with _ for -: LOCKBENCH_CLIENTS=500 sets " +
+			"--clients 500. A flag overrides its variable."},
 		{"NO_COLOR", "turns colours off."},
 		{"COLUMNS", "is the width of the output without a terminal (default 80)."},
 		{"LOCKBENCH_REDIS_PASSWORD, REDISCLI_AUTH", "is the password of Redis, for addresses without one."},
 		{"LOCKBENCH_ETCD_USER, LOCKBENCH_ETCD_PASSWORD", "are the credentials of etcd."},
-		{"LOCKBENCH_ZK_AUTH", "has user and password of ZooKeeper, separated by a colon."},
+		{"LOCKBENCH_ZK_AUTH", "is the user and password of ZooKeeper, separated by a colon."},
 		{"PGPASSWORD", "is the password of PostgreSQL."},
 		{"LOCKBENCH_REDIS_SERVER", "is the server program that --redis process starts (default redis-server, else " +
 			"valkey-server)."},
-		{driver.PathVariable, "has the directories in which lockbench looks for drivers, before those of the installation."},
-		{"JOB_COMPLETION_INDEX", "is the index of a generator in an Indexed Job of Kubernetes, without --generator."},
+		{driver.PathVariable, "lists directories in which lockbench searches for drivers before its own directories."},
+		{"JOB_COMPLETION_INDEX", "is the default of --generator. Kubernetes sets it in an Indexed Job."},
 		{"GITHUB_SHA, CI_COMMIT_SHA", "is the commit that a report names if the build does not know it."},
 		{"TMPDIR", "is the directory for temporary files (default /tmp)."},
 	}
@@ -54,8 +54,8 @@ var usedFiles = []Entry{
 	{"FILE.yaml of --file", "has a line for each flag that it sets."},
 	{"FILE.yaml of --workload", "has a line for each option of a workload that it sets."},
 	{"FILE of --redis-password-file", "has the password of Redis."},
-	{"drivers/", "has drivers of locks in other languages. lockbench looks for it in the directory of the program and " +
-		"in the directory above."},
+	{"drivers/", "has drivers of locks in other languages. lockbench searches for it in the directory of the program " +
+		"and in the parent directory."},
 	{"$TMPDIR/lockbench-server-*, $TMPDIR/lockbench-container-*", "have the data of servers that lockbench starts. " +
 		"lockbench removes them at its end, and lockbench clean removes those of a killed lockbench."},
 }
@@ -88,7 +88,7 @@ var exitCodes = []exitMeaning{
 	{ExitRegression, "a regression (compare, ab)", ""},
 	{ExitSafety, "a guarantee a strategy claims did not hold", "a guarantee that a strategy claims did not hold"},
 	{ExitInvalid, "figures that cannot be trusted, or undecided", ""},
-	{ExitUnreachable, "Redis unreachable", "Redis could not be reached, or stopped answering; the results so far are " +
+	{ExitUnreachable, "Redis unreachable", "Redis could not be reached, or no longer replied; the results so far are " +
 		"written"},
 	{ExitStopped, "interrupted before there were results", "interrupted before there were results: nothing is written"},
 }

@@ -49,8 +49,8 @@ func (a *app) observe() *cobra.Command {
 			"observe knows the commands of the common libraries. It hashes values as it reads them; --hash-keys\n" +
 			"hides the keys, too. MONITOR costs a server up to half of its throughput: capture for seconds.\n" +
 			"With several files, the captures of the nodes of a Redlock, it joins the leases by their values.\n" +
-			"With the URL of one node it reads MONITOR of that node for --for, and ends it when the server\n" +
-			"holds 32 MB for the reader. With --exec it starts a Redis and judges the locks of a command.",
+			"With the URL of one node it reads MONITOR of that node for the time --for, and stops early if the\n" +
+			"server buffers 32 MB for it. With --exec it starts a Redis and judges the locks of a command.",
 		Example: "  redis-cli monitor | head -n 200000 > capture\n" +
 			"  lockbench observe capture --prefix lock: --top 20\n" +
 			"  lockbench observe redis://redis.example --for 10s\n" +

@@ -61,7 +61,7 @@ func (f *flags) register(set *pflag.FlagSet) {
 		"servers, thresholds, outputs; flags and variables override it")
 	set.IntVar(&f.rounds, "runs", 1, "`number` of runs of each strategy, interleaved and shuffled by the seed")
 	set.BoolVar(&f.noBaselines, "no-baselines", false, "skip the measurement of the limits of this machine")
-	set.BoolVar(&f.dryRun, "dry-run", false, "print the plan and how long it will take, and touch no server")
+	set.BoolVar(&f.dryRun, "dry-run", false, "print the plan and its expected duration, and use no server")
 	workload, servers, generators, outputs := group("Workload"), group("Servers"), group("Generators"), group("Outputs")
 	registerWorkload(workload, &f.file, &f.workload, workloads.Fields())
 	f.registerServers(servers)

@@ -30,10 +30,10 @@ func (a *app) record() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "record [flags] DIR [BUILD]... [-- FLAGS]",
 		Short: "Record sessions at intervals, for compare",
-		Long: "Run lockbench with FLAGS again and again, and write each report into DIR: a session for compare.\n" +
+		Long: "Run lockbench with FLAGS repeatedly, and write each report into DIR as a session for compare.\n" +
 			"Several builds take turns, and each has its own folder in DIR. A report appears there once it is\n" +
-			"complete, next to the earlier ones. Ctrl-C ends the current session without a report; the sessions\n" +
-			"before it stay. record stops at the first session that it cannot measure. It keeps a session that\n" +
+			"complete, next to the earlier ones. Ctrl-C ends the current session without a report and keeps the\n" +
+			"sessions before it. record stops at the first session that it cannot measure. It keeps a session that\n" +
 			"broke a guarantee or cannot be trusted: compare judges it.",
 		Example: "  lockbench record -n 6 --every 10m sessions \\\n    ./before ./after -- -s pubsub -c 200\n" +
 			"  lockbench compare sessions/before sessions/after --strict",

@@ -40,8 +40,8 @@ func (a *app) report() *cobra.Command {
 		Long: "Show reports written by lockbench -o json=FILE, each a file, a directory or a quoted glob. Without\n" +
 			"--output it prints every file, those of a directory by name: the table of a report, and in full what\n" +
 			"advise, claims, check, doctor, selfcheck, compare or ab wrote as JSON. The page (html) has findings,\n" +
-			"charts and tables, and needs no network; runs of one workload with several numbers of clients share\n" +
-			"their curves. The other formats are those of run. html, svg, table and tables take several reports.",
+			"charts and tables, and needs no network; it draws one curve through runs that differ only in the\n" +
+			"number of clients. The other formats are those of run. html, svg, table and tables take several reports.",
 		Example: "  lockbench -s spin,pubsub -c 10,100,500 -o json=run.json\n" +
 			"  lockbench report run.json\n" +
 			"  lockbench report run.json -o report.html -o run.csv\n" +
@@ -119,7 +119,7 @@ func (p *pageFlags) unfit(outputs []output[[]results.File], files []results.File
 	for _, o := range outputs {
 		drawn = drawn || o.format == "svg"
 		if len(files) > 1 && !slices.Contains(ofSeveral, o.format) {
-			problems = append(problems, fmt.Errorf("--output: %s holds one report, not %d: write it of each report alone",
+			problems = append(problems, fmt.Errorf("--output: %s holds one report, not %d: write one file for each report",
 				o.format, len(files)))
 		}
 	}
@@ -227,7 +227,7 @@ func as[T any](write writer[*T]) func(io.Writer, []byte, int, bool) error {
 	return func(w io.Writer, text []byte, wide int, color bool) error {
 		var d T
 		if err := json.Unmarshal(text, &d); err != nil {
-			return fmt.Errorf("not a whole document: %w", err)
+			return fmt.Errorf("not a complete document: %w", err)
 		}
 		return write(w, &d, wide, color)
 	}
