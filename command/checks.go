@@ -23,7 +23,7 @@ func (a *app) selfcheck() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "selfcheck",
 		Short: "Check lockbench's accuracy on this machine",
-		Long: "Measure cases with a known answer, in about twenty seconds: a stalled server, known holds, a lock\n" +
+		Long: "Measure cases with a known result, in about twenty seconds: a stalled server, known holds, a lock\n" +
 			"that admits two holders, and a second reader of INFO.\n" +
 			"docs/VALIDITY.md explains each check.\n\nThe exit code is 112 if a check fails. An inconclusive check\n" +
 			"proves nothing: the machine was too busy, or the check cannot run on it.",

@@ -63,7 +63,7 @@ func (a *app) observe() *cobra.Command {
 	flags.SortFlags = false
 	flags.StringVar(&f.exec, "exec", "", "`command` for sh to run with the address of a new Redis in REDIS_URL and "+
 		"LOCKBENCH_REDIS")
-	flags.StringArrayVar(&f.thresholds, "threshold", nil, "`limit` for a count of all locks, else exit code 99; "+
+	flags.StringArrayVar(&f.thresholds, "threshold", nil, "`limit` of a count over all locks; beyond it the exit code is 99; "+
 		"repeatable. Counts: "+strings.Join(observe.CountNames(), ", "))
 	flags.DurationVar(&f.live.For, "for", observe.UsualFor, "`time` for which to read MONITOR of a URL, at most "+
 		observe.LongestFor.String())

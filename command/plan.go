@@ -75,8 +75,8 @@ func (f *flags) registerServers(set *pflag.FlagSet) {
 	f.stores.register(set, "; image:NAME or process:PROGRAM starts that server; "+
 		"repeatable, for other stores: etcd://, postgres://, zk://")
 	f.stores.registerTopology(set, "; for other stores, with commas: nodes:5,etcd:3")
-	set.Func("durability", "`class` of what a crash of a store that lockbench starts may lose: memory, default or "+
-		"fsync (default: of Redis everything, of other stores as shipped)", func(text string) error {
+	set.Func("durability", "`class` of durability of the stores that lockbench starts: memory, default or fsync "+
+		"(default: memory for Redis, the store's default for others)", func(text string) error {
 		_, err := store.ParseDurability(text)
 		redis.Durability = text
 		return err
@@ -89,7 +89,7 @@ func (f *flags) registerServers(set *pflag.FlagSet) {
 func (f *flags) registerGenerators(set *pflag.FlagSet) {
 	g := &f.generators
 	set.IntVar(&g.Number, "generators", 1, "`number` of lockbench processes with these flags that measure the same "+
-		"locks: they begin every run together, and the first writes the report of all")
+		"locks: they begin each run together, and the first writes the common report")
 	set.IntVar(&g.Index, "generator", -1,
 		"`index` of this process, from 0 (default JOB_COMPLETION_INDEX, else a free index)")
 	set.Lookup("generator").DefValue = ""

@@ -81,7 +81,7 @@ var helps = map[string]string{
 	"keys":     "number of locks that the clients choose from",
 	"key-dist": "how they choose: uniform, zipf:0.99, or hotspot:0.8/2 for 80 % of choices among the first two",
 	"hold": "hold time: 5ms, uniform:1ms,5ms, exp:5ms (mean), lognormal:5ms,0.8 (median, sigma) or file:PATH, " +
-		"a duration a line",
+		"with one duration per line",
 	"think": "pause between a release and the next acquire, in the same forms",
 	"rate": "open loop: total arrivals per second, independent of completions; --clients limits those in flight " +
 		"(default closed loop)",
@@ -90,14 +90,14 @@ var helps = map[string]string{
 	"stage": "change to this number of clients (30s:500) or arrivals (30s:2000/s) in this time; repeatable; " +
 		"together the stages are the window",
 	"burst":   "one client holds the lock for this time while all others wait, then releases it; repeated",
-	"ttl":     "lease time: how long a lock stays taken after its holder died",
+	"ttl":     "lease time: how long a lock stays held after its holder dies",
 	"timeout": "longest wait for a lock; 0 is a try-lock (default unlimited)",
 	"work": "what a holder does: none (it sleeps), spin (it computes), counter: " +
 		"it reads a counter, holds, and writes the counter plus one, or transaction: " +
-		"the same with a row of PostgreSQL, less one, in a transaction",
+		"it reads a row of PostgreSQL, holds, writes its number less one, and commits",
 	"fence": "how the counter checks fencing tokens, if the lock has them: all (reads and writes), writes or off",
-	"counter": "where the counter is: with-locks, in the Redis of the locks (of locks in another store in the one of " +
-		"--redis, or one that is started), or apart, in a separate Redis without faults",
+	"counter": "location of the counter: with-locks, in the Redis of the locks (for locks in another store, the Redis " +
+		"of --redis, or one that lockbench starts), or apart, in a separate Redis without faults",
 	"release": "when the holder of --work transaction releases the lock: after-commit, or before-commit, " +
 		"which loses updates",
 	"row": "how the transaction protects its row: plain (it reads the number and writes it less one), " +
@@ -105,7 +105,7 @@ var helps = map[string]string{
 		"column; a changed row is read again); without a lock: --strategy noop",
 	"coalesce": "clients of an instance that want the same key share one acquisition (singleflight)",
 	"fault":    "fault to inject, such as holder-pause:at=2s; see lockbench list faults; repeatable",
-	"pool":     "connections of an instance (default one a client, at most 64)",
+	"pool":     "connections per instance (default one per client, at most 64)",
 }
 
 // Default returns the usual benchmark of a hot lock: all clients use one key.
