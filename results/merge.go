@@ -241,7 +241,8 @@ func relabelled(label string, before, after workloads.Spec) string {
 	return strings.Join(words, " ")
 }
 
-// elsewhere returns the name of a generator that measured other servers than the first; "" if there is none.
+// elsewhere returns the name of a generator that measured different servers from the first generator; "" if there is
+// none.
 func elsewhere(parts []Generated) string {
 	var first *Generated
 	for i, p := range parts {

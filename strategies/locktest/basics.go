@@ -148,7 +148,7 @@ func tryLock(s *stage) {
 	}
 	leases = append(s.take(both[0], "key", s.info.Capacity-1), w.lease)
 	if !s.held(both[0], "key") {
-		s.broken(exclusive, "a lock taken by try-lock was granted again")
+		s.broken(exclusive, "a lock that a try-lock had acquired was granted to another caller while it was held")
 	}
 	s.release(leases...)
 }

@@ -34,8 +34,7 @@ type route struct {
 // on reports whether a fault hits a route. A fault hits the first f.Instances instances, or all if that is 0.
 func (r route) on(f *workloads.Fault) bool { return f.Instances == 0 || r.instance < f.Instances }
 
-// New prepares for the network faults of a workload; it returns nil if there are none. The
-// caller closes it.
+// New returns a Network for a workload's network faults, or nil if it has none. The caller must close it.
 func New(all []workloads.Fault) *Network {
 	if !slices.ContainsFunc(all, func(f workloads.Fault) bool { return f.Kind().Place == workloads.OnNetwork }) {
 		return nil
