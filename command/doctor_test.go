@@ -172,7 +172,9 @@ func TestARightThatOnlyCostsAFigureIsAWarning(t *testing.T) {
 		t.Fatalf("the run ended with %d: %s", code, stderr)
 	}
 	warnings := readReport(t, file).Warnings.String()
-	for _, want := range []string{"without +info CPU time", "without +scan leftover keys", "without +client|list subscriptions"} {
+	for _, want := range []string{
+		"without +info CPU time", "without +scan leftover keys", "without +client|list subscriptions",
+	} {
 		if !strings.Contains(warnings, want) {
 			t.Errorf("the report does not warn %q: %s", want, warnings)
 		}

@@ -81,7 +81,8 @@ func TestWhatAServerLacksHasANextStep(t *testing.T) {
 			command.ExitFailure, "raise maxclients", "",
 		},
 		"unknown endpoints": {
-			cluster("unknown-endpoint"), nil, command.ExitConfig, "set cluster-preferred-endpoint-type on its nodes to ip", "nil",
+			cluster("unknown-endpoint"), nil, command.ExitConfig,
+			"set cluster-preferred-endpoint-type on its nodes to ip", "nil",
 		},
 		"hostnames that are not set": {
 			cluster("hostname"), nil, command.ExitConfig, "cluster-announce-hostname", "",

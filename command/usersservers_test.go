@@ -272,7 +272,8 @@ func everythingOn(t *testing.T, client redis.UniversalClient, script string) []s
 	}
 	for _, key := range keys.Val() {
 		dump, end := pipe.Dump(ctx, key), pipe.PExpireTime(ctx, key)
-		if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) { // a key of the run may have been deleted in the meantime
+		// A key of the run may have been deleted since the scan.
+		if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
 			t.Fatal(err)
 		}
 		if dump.Err() == nil {

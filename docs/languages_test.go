@@ -106,7 +106,8 @@ Written by `+"`make languages`"+`: each driver of [DRIVERS.md](../DRIVERS.md) wi
 		"`exec:go pubsub`"+` is our own lock through a driver; the drivers that do nothing are the floor of their languages.
 
 On %s %s, %s, %d CPUs, %s. `, w.Hold, w.Duration, w.Warmup, first.Redis.Name, first.Redis.Version,
-		first.Environment.CPUModel, first.Environment.CPUs, noise(p.reports, ", and look again at verdicts of the checks that speak of 20 s or of 1m0s"))
+		first.Environment.CPUModel, first.Environment.CPUs,
+		noise(p.reports, ", and look again at verdicts of the checks that speak of 20 s or of 1m0s"))
 	b.WriteString("Starved are clients without a turn in the time of two for each.\n\n| driver | clients |")
 	for _, c := range columns {
 		fmt.Fprintf(b, " %s |", c.title)

@@ -147,8 +147,10 @@ func FaultKinds() []FaultKind {
 		network.of(Latency, "messages take longer, in each direction", "for=1s,delay=5ms,jitter=0s,instances=0"),
 		network.of(Bandwidth, "the network is slow", "for=1s,rate=10,instances=0"),
 		network.of(Reset, "all connections, including new ones, break with a TCP reset", "for=100ms,instances=0"),
-		network.of(Partition, "no message passes; messages sent in this time arrive when the fault ends", "for=1s,instances=0"),
-		network.of(HalfOpen, "existing connections transfer nothing and are closed when the fault ends; new ones work", "for=1s,instances=0"),
+		network.of(Partition, "no message passes; messages sent in this time arrive when the fault ends",
+			"for=1s,instances=0"),
+		network.of(HalfOpen, "existing connections transfer nothing and are closed when the fault ends; new ones work",
+			"for=1s,instances=0"),
 	}
 }
 

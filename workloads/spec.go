@@ -292,7 +292,8 @@ func (s Spec) Validate() error {
 			s.Clients, s.Keys)
 		check(s.Rate == 0 && len(s.Stages) == 0, "--burst is not supported with --rate and --stage")
 		check(s.Timeout == nil && !s.Coalesce, "--burst is not supported with --timeout and --coalesce")
-		check(2*s.Burst < s.TTL, "--burst %v must be less than half of --ttl %v: two clients in turn hold the lock for this time",
+		check(2*s.Burst < s.TTL,
+			"--burst %v must be less than half of --ttl %v: two clients in turn hold the lock for this time",
 			s.Burst, s.TTL)
 	}
 	check(s.Work == WorkTransaction || s.Release == ReleaseAfterCommit, needsTransaction, "release", s.Work)

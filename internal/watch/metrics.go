@@ -113,35 +113,45 @@ var (
 			func(r results.Run) float64 { return r.Generator.CPUSeconds }),
 	}
 	gauges = []gauge{
-		{described("wait_p99_seconds",
-			"99th percentile of the waits of the last run so far, open waits included; it may be a lower bound."),
+		{
+			described("wait_p99_seconds",
+				"99th percentile of the waits of the last run so far, open waits included; it may be a lower bound."),
 			func(r results.Run, _ []results.Wait) *float64 {
 				if p99 := r.Waiting.PerAcquisition.P99; p99 != nil {
 					return new(float64(p99.NS) / 1e9)
 				}
 				return nil
-			}},
-		{described("waiting_clients", "Clients that wait at this moment; 0 after the run."),
-			func(_ results.Run, waiting []results.Wait) *float64 { return new(float64(len(waiting))) }},
-		{described("oldest_wait_seconds", "Age of the oldest wait at this moment; 0 without a waiting client."),
+			},
+		},
+		{
+			described("waiting_clients", "Clients that wait at this moment; 0 after the run."),
+			func(_ results.Run, waiting []results.Wait) *float64 { return new(float64(len(waiting))) },
+		},
+		{
+			described("oldest_wait_seconds", "Age of the oldest wait at this moment; 0 without a waiting client."),
 			func(_ results.Run, waiting []results.Wait) *float64 {
 				oldest := int64(0)
 				for _, w := range waiting {
 					oldest = max(oldest, w.NS)
 				}
 				return new(float64(oldest) / 1e9)
-			}},
-		{described("starved_clients",
-			"Clients of the last run that waited and had no acquisition in the time of two fair rounds."),
+			},
+		},
+		{
+			described("starved_clients",
+				"Clients of the last run that waited and had no acquisition in the time of two fair rounds."),
 			func(r results.Run, _ []results.Wait) *float64 {
 				if starved := r.Fairness.Starved; starved != nil {
 					return new(float64(*starved))
 				}
 				return nil
-			}},
-		{described("generator_scheduling_p99_seconds",
-			"99th percentile of the time for which goroutines of lockbench waited for a CPU in the last run."),
-			func(r results.Run, _ []results.Wait) *float64 { return new(float64(r.Generator.SchedulingP99) / 1e9) }},
+			},
+		},
+		{
+			described("generator_scheduling_p99_seconds",
+				"99th percentile of the time for which goroutines of lockbench waited for a CPU in the last run."),
+			func(r results.Run, _ []results.Wait) *float64 { return new(float64(r.Generator.SchedulingP99) / 1e9) },
+		},
 	}
 	errorsTotal = described("errors_total",
 		"Errors of Acquire, Release and lockbench's readings, by their text.", "error")

@@ -21,8 +21,10 @@ func TestTheStandardVariablesNameTheReceiver(t *testing.T) {
 		{map[string]string{all: "https://a/base"}, "https://a", often},
 		{map[string]string{all: "https://a", own: " http://b:1/v1/metrics "}, "http://b:1", often},
 		{map[string]string{protocol: "http/protobuf", interval: "500"}, "http://localhost:4318", time.Second / 2},
-		{map[string]string{protocol: "grpc", "OTEL_EXPORTER_OTLP_METRICS_PROTOCOL": "http/protobuf"},
-			"http://localhost:4318", often},
+		{
+			map[string]string{protocol: "grpc", "OTEL_EXPORTER_OTLP_METRICS_PROTOCOL": "http/protobuf"},
+			"http://localhost:4318", often,
+		},
 		{map[string]string{all: "secret:4317"}, "", 0},
 		{map[string]string{all: "http://me:secret@a:4318", own: "http://a"}, "", 0},
 		{map[string]string{own: "http://a:4318/?key=secret"}, "", 0},

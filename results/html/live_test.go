@@ -39,8 +39,10 @@ func TestTheLivePageListsEveryRunWithItsState(t *testing.T) {
 	l := under(r)
 	speed := func(i int) string { return results.PerSecond.Format(r.Runs[i].Speed.PerSecond) }
 	want := [][]string{
-		{"spin", "done, " + speed(0), "done, " + speed(4)}, {"pubsub", "done, " + speed(1) + ", not trusted", "running"},
-		{"handoff", "done, " + speed(2), "to come"}, {"blpop", "done, " + speed(3), "left out"},
+		{"spin", "done, " + speed(0), "done, " + speed(4)},
+		{"pubsub", "done, " + speed(1) + ", not trusted", "running"},
+		{"handoff", "done, " + speed(2), "to come"},
+		{"blpop", "done, " + speed(3), "left out"},
 	}
 	if got := l.Runs(); fmt.Sprint(got.Rows) != fmt.Sprint(want) || len(got.Head) != 3 {
 		t.Errorf("the runs are %q, not %q", got.Rows, want)

@@ -318,10 +318,10 @@ func TestSessions(t *testing.T) {
 	}
 }
 
-// Claim: a Mutex watches from a revision that is past, which etcd serves every 100 ms. Two clients that take turns at
-// the same queue with watches from the next revision need less than half the time; on an idle machine a fifteenth. Both
-// take turns on one etcd, so that what slows down one slows down the other. The medians count: on a busy machine a round
-// of the Mutex may happen to meet no step.
+// Claim: a Mutex watches from a revision that is past, which etcd serves every 100 ms. Two clients that take turns
+// need less than half of the time if they watch from the next revision; on an idle machine a fifteenth. Both
+// take turns on one etcd, so that a busy machine slows down both. The medians count, because a round of the Mutex may
+// happen to meet no step.
 func TestAMutexHandsOverInSteps(t *testing.T) {
 	if _, err := os.Stat("/dev/shm"); err == nil {
 		t.Setenv("TMPDIR", "/dev/shm") // where a sync takes no time, however busy the disk is

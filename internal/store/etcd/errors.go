@@ -39,8 +39,8 @@ var causes = []struct {
 	{said: "does not look like a TLS handshake", next: noTLS},
 	{said: "EOF", next: noTLS},
 	{said: "connection reset", next: noTLS},
-	{said: "deadline exceeded", next: "it does not answer. Either it has no leader, because a majority of its members is " +
-		"not available, or only one side uses TLS: then give the address with etcds:// instead of etcd://, or the " +
+	{said: "deadline exceeded", next: "it does not answer. Either it has no leader, because a majority of its members " +
+		"is unavailable, or only one side uses TLS: then give the address with etcds:// instead of etcd://, or the " +
 		"other way round"},
 }
 

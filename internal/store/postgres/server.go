@@ -97,7 +97,8 @@ func (s *server) learn(ctx context.Context) error {
 	case number < oldest:
 		return fmt.Errorf("%w: PostgreSQL %s is too old: the locks need 14 or newer", store.ErrConfig, version)
 	case standby:
-		return fmt.Errorf("%w: %s is a standby, which does not share the primary's advisory locks: give the primary's address",
+		return fmt.Errorf("%w: %s is a standby, which does not share the primary's advisory locks: "+
+			"give the primary's address",
 			store.ErrConfig, shown(s.config))
 	}
 	s.runs = []string{fmt.Sprintf("%s@%d", shown(s.config), began.UnixMicro())}

@@ -4,12 +4,16 @@ package redistest
 
 import "github.com/lockbench/lockbench/internal/testkit/realredis"
 
-// The types and functions of package realredis.
 type (
-	Server  = realredis.Server
-	Clock   = realredis.Clock
-	Pair    = realredis.Pair
+	// Server is a Redis of a test.
+	Server = realredis.Server
+	// Clock is the clock of a Redis of a test.
+	Clock = realredis.Clock
+	// Pair is a primary with a replica.
+	Pair = realredis.Pair
+	// Cluster is a Redis Cluster.
 	Cluster = realredis.Cluster
+	// Watched is a primary with a replica that Sentinels watch.
 	Watched = realredis.Watched
 )
 

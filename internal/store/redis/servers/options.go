@@ -116,8 +116,8 @@ func unreached(info strategies.Info, at redis.UniversalOptions) string {
 	if way == "" || slices.Contains(info.Connects, way) {
 		return ""
 	}
-	return fmt.Sprintf("its driver does not connect by %s, which --redis requires: give another address, or a driver that "+
-		"names %s in connects (docs/DRIVERS.md)", by, way)
+	return fmt.Sprintf("its driver does not connect by %s, which --redis requires: give another address, or a driver "+
+		"that names %s in connects (docs/DRIVERS.md)", by, way)
 }
 
 // addresses parses the user's addresses. For Sentinels, it returns the options of the primary without its address.

@@ -282,7 +282,9 @@ func (s *Server) Symptoms(ctx context.Context) []results.Symptom {
 		memory.Says = []string{fmt.Sprintf("%.3g MB used, %s, %s", used, limit, policy)}
 		if most > 0 && policy != "" && policy != "noeviction" {
 			memory.State = results.Note
-			memory.Next = []string{"if a lock is evicted, a second client can acquire it: keep locks on a server with noeviction"}
+			memory.Next = []string{
+				"if a lock is evicted, a second client can acquire it: keep locks on a server with noeviction",
+			}
 		}
 	}
 	snapshots := results.Symptom{Name: "snapshots", State: results.Well}
