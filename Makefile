@@ -86,7 +86,7 @@ peers: redis build ## docs/evidence/PEERS.md: our locks compared with other libr
 	bin/lockbench claims internal/apps/claims/data/peers/*.yaml $(PEERS) --title "Compared with the peers" \
 		-o table -o json=bin/peers.json -o markdown=docs/evidence/PEERS.md
 
-conformance: redis ## docs/evidence/CONFORMANCE.md: every check of the suite on every lock, 10 minutes
+conformance: redis ## docs/evidence/CONFORMANCE.md: every check of the suite on every lock, 15 minutes
 	LOCKBENCH_CONFORMANCE=$(CURDIR)/docs/evidence/CONFORMANCE.md \
 		$(GO) test -run '^TestConformanceTable$$' -timeout 120m ./strategies/all
 
