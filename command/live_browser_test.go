@@ -3,18 +3,13 @@
 package command_test
 
 import (
-	"context"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
-	"github.com/chromedp/cdproto/cdp"
-	"github.com/chromedp/cdproto/log"
-	"github.com/chromedp/cdproto/runtime"
-	"github.com/chromedp/chromedp"
-
+	"github.com/lockbench/lockbench/internal/testkit/chromium"
 	"github.com/lockbench/lockbench/internal/testkit/poll"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/results"
@@ -27,64 +22,25 @@ const rows = `[...document.querySelectorAll("main tbody tr")].map(row =>
 // TestInABrowserALivePage opens the live page during the second run (make browser). The page must show the same figures
 // as the table, for the first run and at the end, and the browser must log no error.
 func TestInABrowserALivePage(t *testing.T) {
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(os.Getenv("LOCKBENCH_CHROMIUM")),
-		chromedp.NoSandbox)
-	allocator, stop := chromedp.NewExecAllocator(context.Background(), options...)
-	defer stop()
-	tab, stop := chromedp.NewContext(allocator)
-	defer stop()
-	complaints := make(chan string, 100)
-	complain := func(text string) {
-		select {
-		case complaints <- text:
-		default:
-		}
-	}
-	if err := chromedp.Do(tab); err != nil { // starts it
-		t.Fatal(err)
-	}
-	err := chromedp.Listen(tab, func(event any) {
-		switch e := event.(type) {
-		case *runtime.EventExceptionThrown:
-			complain("it throws " + e.ExceptionDetails.Text)
-		case *log.EventEntryAdded:
-			complain("the browser complains: " + e.Entry.Text)
-		}
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := chromedp.Call(tab, log.Enable, cdp.Empty{}); err != nil {
-		t.Fatal(err)
-	}
-	shown := func(expression string) (texts []string) {
-		texts, err := chromedp.Run(tab, chromedp.Evaluate[[]string](expression))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return texts
-	}
-
+	tab := chromium.Open(t, chromium.Start(t), 2*time.Minute, nil)
 	w := watch(t, "-s", "handoff", "-u", redistest.Start(t).URL(), "--hold", "1ms,10s", "-c", "20", "-w", "0s",
 		"-n", "2000", "--seed", "4", "--live", "0")
-	if err := chromedp.Do(tab, chromedp.Navigate(w.address(t, "live"))); err != nil {
-		t.Fatal(err)
-	}
-	title, status := `[document.querySelector("h1").textContent]`, `[document.querySelector("#status").textContent]`
-	poll.Until(t, "the page shows the first run", func() bool { return strings.Contains(shown(status)[0], "hold=1ms") })
+	tab.Visit(w.address(t, "live"), 1280)
+	title, status := `document.querySelector("h1").textContent`, `document.querySelector("#status").textContent`
+	poll.Until(t, "the page shows the first run", func() bool { return strings.Contains(tab.One(status), "hold=1ms") })
 	poll.Until(t, "the page shows the second run by the second", func() bool {
-		figures := shown(`[...document.querySelectorAll("figure .line")].map(e => e.getAttribute("d"))`)
-		return strings.Contains(shown(status)[0], "hold=10s") && len(figures) > 5 && strings.Contains(figures[0], "L")
+		figures := tab.All(`[...document.querySelectorAll("figure .line")].map(e => e.getAttribute("d"))`)
+		return strings.Contains(tab.One(status), "hold=10s") && len(figures) > 5 && strings.Contains(figures[0], "L")
 	})
-	middle := shown(rows)
-	if !slices.ContainsFunc(shown(`[...document.querySelectorAll("h2")].map(e => e.textContent)`),
+	middle := tab.All(rows)
+	if !slices.ContainsFunc(tab.All(`[...document.querySelectorAll("h2")].map(e => e.textContent)`),
 		func(text string) bool { return text == "Who has waited longest" }) {
 		t.Error("19 clients wait, and the page does not say so")
 	}
 
 	report := w.report(t)
-	poll.Until(t, "the page has become the report", func() bool { return shown(title)[0] == "lockbench report" })
-	end := shown(rows)
+	poll.Until(t, "the page has become the report", func() bool { return tab.One(title) == "lockbench report" })
+	end := tab.All(rows)
 	for i, s := range report.Summaries() {
 		s.Point = "" // as in the page's tables
 		row := s.Title()
@@ -100,8 +56,5 @@ func TestInABrowserALivePage(t *testing.T) {
 	}
 	if len(report.Runs) != 2 {
 		t.Error(fmt.Sprint(len(report.Runs), " runs"))
-	}
-	for range len(complaints) {
-		t.Error(<-complaints)
 	}
 }

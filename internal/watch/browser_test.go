@@ -5,20 +5,14 @@ package watch
 import (
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/chromedp/cdproto/cdp"
-	"github.com/chromedp/cdproto/emulation"
-	"github.com/chromedp/cdproto/log"
-	"github.com/chromedp/cdproto/runtime"
-	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
+	"github.com/lockbench/lockbench/internal/testkit/chromium"
 	"github.com/lockbench/lockbench/internal/testkit/poll"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/results/html"
@@ -31,22 +25,10 @@ const hostile = `<img src=x onerror="document.title='owned'"></main><script>docu
 // browser and axe-core report no problem, and the script of the final report works. With LOCKBENCH_PICTURES=DIR the
 // test saves screenshots.
 func TestInABrowserFramesKeepWhatTheReaderDid(t *testing.T) {
-	axe, err := os.ReadFile(os.Getenv("LOCKBENCH_AXE"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(os.Getenv("LOCKBENCH_CHROMIUM")),
-		chromedp.NoSandbox)
-	allocator, stop := chromedp.NewExecAllocator(context.Background(), options...)
-	defer stop()
-	browser, stop := chromedp.NewContext(allocator)
-	defer stop()
-	if err := chromedp.Do(browser); err != nil { // starts it
-		t.Fatal(err)
-	}
+	browser := chromium.Start(t)
 	for _, width := range []int64{390, 1280} {
 		for _, scheme := range []string{"light", "dark"} {
-			t.Run(fmt.Sprint(width, " ", scheme), func(t *testing.T) { follow(t, browser, width, scheme, string(axe)) })
+			t.Run(fmt.Sprint(width, " ", scheme), func(t *testing.T) { follow(t, browser, width, scheme) })
 		}
 	}
 }
@@ -75,52 +57,10 @@ func session(t *testing.T) *results.Report {
 	return r
 }
 
-func follow(t *testing.T, browser context.Context, width int64, scheme, axe string) {
-	tab, cancel := chromedp.NewContext(browser)
-	defer cancel()
-	ctx, cancel := context.WithTimeout(tab, 2*time.Minute)
-	defer cancel()
-	complaints := make(chan string, 100)
-	complain := func(text string) {
-		select {
-		case complaints <- text:
-		default: // a hundred are enough
-		}
-	}
-	err := chromedp.Listen(tab, func(event any) {
-		switch e := event.(type) {
-		case *runtime.EventExceptionThrown:
-			complain("it throws " + e.ExceptionDetails.Text)
-		case *log.EventEntryAdded:
-			complain("the browser complains: " + e.Entry.Text)
-		}
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	media := emulation.SetEmulatedMediaParams{
-		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}},
-	}
-	if _, err := chromedp.Call(ctx, log.Enable, cdp.Empty{}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, media); err != nil {
-		t.Fatal(err)
-	}
-	shows := func(expression string) string {
-		t.Helper()
-		text, err := chromedp.Run(ctx, chromedp.Evaluate[string]("String("+expression+")"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return text
-	}
-	press := func(key string) {
-		t.Helper()
-		if err := chromedp.Do(ctx, chromedp.KeyEvent(key)); err != nil {
-			t.Fatal(err)
-		}
-	}
+func follow(t *testing.T, browser context.Context, width int64, scheme string) {
+	tab := chromium.Open(t, browser, 2*time.Minute, nil)
+	tab.Scheme(scheme, "")
+	shows, press := tab.One, tab.Press
 
 	w, urls := open(t, Addresses{Live: "127.0.0.1:0"})
 	whole := session(t)
@@ -145,9 +85,7 @@ func follow(t *testing.T, browser context.Context, width int64, scheme, axe stri
 		})
 	}
 	w.See(whole, nil)
-	if err := chromedp.Do(ctx, chromedp.EmulateViewport(width, 900), chromedp.Navigate(urls[0])); err != nil {
-		t.Fatal(err)
-	}
+	tab.Visit(urls[0], width)
 	frame(4, 1)
 	arrived(4, 1)
 	ghosts := shows(`new Set([...document.querySelectorAll("figure .line.ghost")].map(e => e.classList[2])).size`)
@@ -222,23 +160,8 @@ func follow(t *testing.T, browser context.Context, width int64, scheme, axe stri
 	if quiet(5, 2, "pubsub", 9005); shows(spoken) == first || shows(status) != "Run 5 of 6: pubsub, round 2" {
 		t.Errorf("in the next run the status is %q", shows(status))
 	}
-	if directory := os.Getenv("LOCKBENCH_PICTURES"); directory != "" {
-		picture, err := chromedp.Run(ctx, chromedp.FullScreenshot(100))
-		if err == nil {
-			err = os.WriteFile(filepath.Join(directory, fmt.Sprintf("watch_%d_%s.png", width, scheme)), picture, 0o600)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	const audit = `;(async () => { document.querySelectorAll("svg").forEach(e => e.replaceChildren());
-		return (await axe.run({runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]})).violations.map(v =>
-			v.id + ": " + v.help + ", at " + v.nodes.slice(0, 3).map(n => n.html.slice(0, 120)).join(" and ")) })()`
-	violations, err := chromedp.Run(ctx, chromedp.Evaluate[[]string](axe+audit, chromedp.EvalAwaitPromise))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, violation := range violations {
+	tab.Picture(fmt.Sprintf("watch_%d_%s", width, scheme))
+	for _, violation := range tab.Audit() {
 		t.Error(violation)
 	}
 	if got := shows(`document.documentElement.scrollWidth <= document.documentElement.clientWidth`); got != "true" {
@@ -256,8 +179,5 @@ func follow(t *testing.T, browser context.Context, width int64, scheme, axe stri
 	}
 	if got := shows(`document.images.length + document.title`); got != "0lockbench report" {
 		t.Errorf("a strategy's name has made %s", got)
-	}
-	for range len(complaints) {
-		t.Error(<-complaints)
 	}
 }

@@ -13,20 +13,19 @@ import (
 	"testing"
 	"time"
 
-	"github.com/chromedp/cdproto/cdp"
-	"github.com/chromedp/cdproto/emulation"
-	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
+
+	"github.com/lockbench/lockbench/internal/testkit/chromium"
 )
 
 // TestInABrowser checks pages in headless Chromium (make browser): neither the browser nor axe-core complains, nothing
 // is fetched, nothing overflows, every letter and colour is visible, and no two labels of a picture overlap. With
 // LOCKBENCH_PICTURES=DIR it keeps screenshots.
 func TestInABrowser(t *testing.T) {
-	browser, axe := chromium(t)
+	browser := chromium.Start(t)
 	for name, page := range written() {
 		file := filepath.Join(t.TempDir(), "report.html")
 		if err := os.WriteFile(file, []byte(page), 0o600); err != nil {
@@ -35,34 +34,15 @@ func TestInABrowser(t *testing.T) {
 		for _, width := range []int64{390, 1280} {
 			for _, scheme := range []string{"light", "dark"} {
 				t.Run(fmt.Sprintf("%s %d %s", name, width, scheme),
-					func(t *testing.T) { visit(t, browser, file, width, scheme, axe) })
+					func(t *testing.T) { visit(t, browser, file, width, scheme) })
 			}
 		}
 	}
 }
 
-// chromium starts a browser, and returns axe-core too.
-func chromium(t *testing.T) (browser context.Context, axe string) {
-	t.Helper()
-	program := os.Getenv("LOCKBENCH_CHROMIUM")
-	source, err := os.ReadFile(os.Getenv("LOCKBENCH_AXE"))
-	if program == "" || err != nil {
-		t.Fatalf("LOCKBENCH_CHROMIUM and LOCKBENCH_AXE do not say where they are, as make browser does: %v", err)
-	}
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program), chromedp.NoSandbox)
-	allocator, stop := chromedp.NewExecAllocator(context.Background(), options...)
-	t.Cleanup(stop)
-	browser, stop = chromedp.NewContext(allocator)
-	t.Cleanup(stop)
-	if err := chromedp.Do(browser); err != nil { // starts it
-		t.Fatal(err)
-	}
-	return browser, string(source)
-}
-
 // TestInABrowserTheScript sorts a table and hides a strategy with the keyboard only.
 func TestInABrowserTheScript(t *testing.T) {
-	browser, _ := chromium(t)
+	browser := chromium.Start(t)
 	file := filepath.Join(t.TempDir(), "report.html")
 	if err := os.WriteFile(file, []byte(written()["sweep"]), 0o600); err != nil {
 		t.Fatal(err)
@@ -74,44 +54,23 @@ func TestInABrowserTheScript(t *testing.T) {
 
 // TestInABrowserTablesWithoutAnOrder checks that a table cannot be sorted if a row continues the row above it.
 func TestInABrowserTablesWithoutAnOrder(t *testing.T) {
-	browser, _ := chromium(t)
+	tab := chromium.Open(t, chromium.Start(t), time.Minute, nil)
 	for name, want := range map[string]int{"empty document": 1, "empty with a subrow": 0} {
 		file := filepath.Join(t.TempDir(), "page.html")
 		if err := os.WriteFile(file, []byte(written()[name]), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if err := chromedp.Do(browser, chromedp.Navigate("file://"+file)); err != nil {
-			t.Fatal(err)
-		}
-		got, err := chromedp.Run(browser, chromedp.Evaluate[int](`document.querySelectorAll("th button").length`))
-		if err != nil || got != want {
-			t.Errorf("%s: %d headings sort, want %d, %v", name, got, want, err)
+		tab.Visit("file://"+file, 1280)
+		if got := len(tab.All(`[...document.querySelectorAll("th button")].map(e => e.textContent)`)); got != want {
+			t.Errorf("%s: %d headings sort, want %d", name, got, want)
 		}
 	}
 }
 
 func useScript(t *testing.T, browser context.Context, file string, width int64) {
-	tab, cancel := chromedp.NewContext(browser)
-	defer cancel()
-	ctx, cancel := context.WithTimeout(tab, 60*time.Second)
-	defer cancel()
-	if err := chromedp.Do(ctx, chromedp.EmulateViewport(width, 900), chromedp.Navigate("file://"+file)); err != nil {
-		t.Fatal(err)
-	}
-	shows := func(expression string) []string {
-		t.Helper()
-		texts, err := chromedp.Run(ctx, chromedp.Evaluate[[]string](expression))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return texts
-	}
-	press := func(key string) {
-		t.Helper()
-		if err := chromedp.Do(ctx, chromedp.KeyEvent(key)); err != nil {
-			t.Fatal(err)
-		}
-	}
+	tab := chromium.Open(t, browser, time.Minute, nil)
+	tab.Visit("file://"+file, width)
+	shows, press := tab.All, tab.Press
 	// tab on until the focus is on the control with this text
 	reach := func(text string) {
 		t.Helper()
@@ -172,91 +131,28 @@ func useScript(t *testing.T, browser context.Context, file string, width int64) 
 }
 
 // visit opens a page in a window of that width, and then as it is printed.
-func visit(t *testing.T, browser context.Context, file string, width int64, scheme, axe string) {
-	tab, cancel := chromedp.NewContext(browser)
-	defer cancel()
-	ctx, cancel := context.WithTimeout(tab, 30*time.Second)
-	defer cancel()
-	complaints := make(chan string, 100)
-	err := chromedp.Listen(tab, func(event any) {
-		complaint := complaintOf(event, "file://"+file)
-		if complaint == "" {
-			return
-		}
-		select {
-		case complaints <- complaint:
-		default: // a hundred are enough
-		}
-	})
-	if err != nil {
+func visit(t *testing.T, browser context.Context, file string, width int64, scheme string) {
+	tab := chromium.Open(t, browser, 30*time.Second, func(event any) string { return complaintOf(event, "file://"+file) })
+	if _, err := chromedp.Call(tab, network.Enable, network.EnableParams{}); err != nil {
 		t.Fatal(err)
 	}
-	var found, more []string
-	var picture []byte
-	feature := &emulation.MediaFeature{Name: "prefers-color-scheme", Value: scheme}
-	media := emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{feature}}
-	onPaper := emulation.SetEmulatedMediaParams{Media: "print", Features: media.Features}
-	for _, step := range []func() error{
-		func() error { _, err := chromedp.Call(ctx, log.Enable, cdp.Empty{}); return err },
-		func() error { _, err := chromedp.Call(ctx, network.Enable, network.EnableParams{}); return err },
-		func() error { _, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, media); return err },
-		func() error {
-			return chromedp.Do(ctx, chromedp.EmulateViewport(width, 900), chromedp.Navigate("file://"+file))
-		},
-		func() error {
-			ms, err := chromedp.Run(ctx,
-				chromedp.Evaluate[float64](`performance.getEntriesByType("navigation")[0].loadEventEnd`))
-			t.Logf("loaded in %.0f ms", ms)
-			return err
-		},
-		func() (err error) {
-			found, err = chromedp.Run(ctx, chromedp.Evaluate[[]string](faults))
-			return err
-		},
-		func() (err error) {
-			if os.Getenv("LOCKBENCH_PICTURES") != "" {
-				picture, err = chromedp.Run(ctx, chromedp.FullScreenshot(100))
-			}
-			return err
-		},
-		func() (err error) {
-			more, err = chromedp.Run(ctx, chromedp.Evaluate[[]string](axe+audit, chromedp.EvalAwaitPromise))
-			found = append(found, more...)
-			return err
-		},
-		func() error { _, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, onPaper); return err },
-		func() (err error) {
-			more, err = chromedp.Run(ctx, chromedp.Evaluate[[]string](printed))
-			found = append(found, more...)
-			return err
-		},
-	} {
-		if err := step(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for range len(complaints) {
-		t.Error(<-complaints)
-	}
-	for _, fault := range found {
+	tab.Scheme(scheme, "")
+	tab.Visit("file://"+file, width)
+	t.Logf("loaded in %s ms", tab.One(`performance.getEntriesByType("navigation")[0].loadEventEnd.toFixed()`))
+	found := tab.All(faults)
+	tab.Picture(filepath.Base(t.Name()))
+	found = append(found, tab.Audit()...)
+	tab.Scheme(scheme, "print")
+	for _, fault := range append(found, tab.All(printed)...) {
 		t.Error(fault)
-	}
-	if directory := os.Getenv("LOCKBENCH_PICTURES"); directory != "" {
-		if err := os.WriteFile(filepath.Join(directory, filepath.Base(t.Name())+".png"), picture, 0o600); err != nil {
-			t.Fatal(err)
-		}
 	}
 }
 
-// complaintOf returns the error that a browser event reports about a page; "" if it reports none.
+// complaintOf returns what a page must not do either: write to the console, or fetch something; "" for other events.
 func complaintOf(event any, page string) string {
 	switch e := event.(type) {
 	case *runtime.EventConsoleAPICalled:
 		return fmt.Sprintf("it writes %s to the console", e.Type)
-	case *runtime.EventExceptionThrown:
-		return "it throws " + e.ExceptionDetails.Text
-	case *log.EventEntryAdded:
-		return "the browser complains: " + e.Entry.Text
 	case *network.EventRequestWillBeSent:
 		if e.Request.URL != page && e.Request.URL != "data:," {
 			return "it fetches " + e.Request.URL
@@ -264,12 +160,6 @@ func complaintOf(event any, page string) string {
 	}
 	return ""
 }
-
-// audit lists what axe-core finds against levels A and AA of WCAG 2.1. It would take half a minute for the thousands of
-// shapes in charts, which are hidden from readers of the screen behind each chart's label.
-const audit = `;document.querySelectorAll("svg").forEach(e => e.replaceChildren());
-axe.run({runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]}).then(said => said.violations.map(v =>
-	v.id + ": " + v.help + ", at " + v.nodes.slice(0, 3).map(n => n.html.slice(0, 120)).join(" and ")))`
 
 // printed lists what is missing on paper, or is not black on white.
 const printed = `(() => {
