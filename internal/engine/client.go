@@ -168,7 +168,9 @@ func (c *client) contend(key int, due, asked int64) (int64, error) {
 			r.fail(failure)
 		}
 	}
-	c.pauseAfter(failure)
+	if failure != nil {
+		c.sleep(retryPause)
+	}
 	return done, failure
 }
 

@@ -109,10 +109,3 @@ func (r *run) readRows(ctx context.Context) *results.Reading {
 	}
 	return r.readFrom(ctx, r.Transactor)
 }
-
-// pauseAfter pauses after a failed transaction, so that clients do not flood a server that refuses them.
-func (c *client) pauseAfter(failure error) {
-	if failure != nil && c.run.transacts() {
-		c.sleep(retryPause)
-	}
-}
