@@ -179,14 +179,14 @@ func secretSettings(password string) string {
 // snapshot is the file that SAVE writes in the server's working directory.
 const snapshot = "dump.rdb"
 
-// emptysnapshot is a snapshot without data: the magic word with the format's version, the end
+// emptySnapshot is a snapshot without data: the magic word with the format's version, the end
 // mark, and a checksum of zeros, which means none.
-const emptysnapshot = "REDIS0009\xff\x00\x00\x00\x00\x00\x00\x00\x00"
+const emptySnapshot = "REDIS0009\xff\x00\x00\x00\x00\x00\x00\x00\x00"
 
 // emptyData is a snapshot and an append-only file of Redis 7 or later, both empty.
 var emptyData = map[string]string{
-	snapshot: emptysnapshot,
-	"appendonlydir/appendonly.aof.1.base.rdb": emptysnapshot,
+	snapshot: emptySnapshot,
+	"appendonlydir/appendonly.aof.1.base.rdb": emptySnapshot,
 	"appendonlydir/appendonly.aof.1.incr.aof": "",
 	"appendonlydir/appendonly.aof.manifest": "file appendonly.aof.1.base.rdb seq 1 type b\n" +
 		"file appendonly.aof.1.incr.aof seq 1 type i\n",
