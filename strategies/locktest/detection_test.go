@@ -372,7 +372,7 @@ func TestNewcomer(t *testing.T) {
 			fixture := test.on(server.Addr)
 			fixture.Drawings = t.TempDir()
 			if len(test.promises) > 0 { // most broken promises show only after the patience
-				fixture.Patience = 3 * time.Second
+				fixture.Patience = 8 * time.Second
 			}
 			if test.client != nil {
 				test.client(&fixture, func() redis.UniversalClient {

@@ -146,7 +146,7 @@ func TestFirstVersions(t *testing.T) {
 			s := bare("")
 			s.open = test.lock.open
 			fixture := s.on(redistest.Start(t).Addr)
-			fixture.Patience, fixture.Drawings = 3*time.Second, t.TempDir()
+			fixture.Patience, fixture.Drawings = 8*time.Second, t.TempDir()
 			ended := false
 			for _, v := range locktest.Judge(t.Context(), fixture, s.info) {
 				switch {

@@ -76,7 +76,7 @@ func (f *foundation) learn(v Result) {
 			f.broken = reason
 		}
 	case "dead holder":
-		if v.early {
+		if v.early && cause.Promise == recovering {
 			f.unrecovers = reason
 		}
 	}
