@@ -247,7 +247,7 @@ func TestTheTableOfTransactionsEndsWithItsRun(t *testing.T) {
 	killed := amid()
 	if code, said, wrong := run(t, "clean", "-u", user.url); code != command.ExitOK ||
 		strings.Contains(said+wrong, "of dead runs") {
-		t.Errorf("clean beside a run ended with %d: %s%s", code, said, wrong)
+		t.Errorf("clean during a run ended with %d: %s%s", code, said, wrong)
 	}
 	killed.signal(os.Kill)
 	killed.code()

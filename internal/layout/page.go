@@ -88,7 +88,7 @@ func (p *Page) Entry(label, text string) {
 	}
 }
 
-// Section writes a heading, followed by the text beside on the same line, which may be "".
+// Section writes a heading, followed on the same line by the text of the parameter beside, which may be "".
 func (p *Page) Section(title, beside string) {
 	if !p.flows() {
 		fmt.Fprintf(p, "\n%s\n", p.Bold(strings.TrimSpace(strings.ToUpper(title)+"  "+beside)))

@@ -27,8 +27,8 @@ type Lease struct {
 	isLost bool               // the lease was lost before Release was called
 	stop   context.CancelFunc // ends the goroutine that watches the lease; nil without one
 	end    *time.Timer        // wakes that goroutine at ValidUntil; nil without one
-	told   context.Context    // ends when the lease is lost; nil until untilLost is called
-	tell   context.CancelFunc // ends told
+	lost   context.Context    // ends when the lease is lost; nil until untilLost is called
+	tell   context.CancelFunc // ends lost
 }
 
 // FencedLease is a Lease with a fencing token.
@@ -133,14 +133,14 @@ func (l *Lease) Lost() <-chan struct{} { return l.untilLost().Done() }
 func (l *Lease) untilLost() context.Context {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.told == nil {
-		l.told, l.tell = context.WithCancel(context.Background())
+	if l.lost == nil {
+		l.lost, l.tell = context.WithCancel(context.Background())
 		if l.isLost || l.locker.ctx.Err() != nil {
 			l.tell()
 		}
 		l.watch()
 	}
-	return l.told
+	return l.lost
 }
 
 // Unwrap returns the lease of the lock behind the Locker.
@@ -158,7 +158,7 @@ func (l *Lease) finish(lost bool) (first bool) {
 	if l.stop != nil {
 		l.stop()
 	}
-	if lost && l.told != nil {
+	if lost && l.lost != nil {
 		l.tell()
 	}
 	return true

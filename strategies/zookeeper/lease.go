@@ -22,7 +22,7 @@ type lease struct {
 	token    int64
 	released chan struct{} // closed when the deletion has ended; nil before the first Release
 	err      error         // the error of the deletion
-	told     bool          // a Release has returned nil or ErrNotHeld
+	over     bool          // a Release has returned nil or ErrNotHeld
 }
 
 func (h *lease) path() string { return h.lock + "/" + h.name }
@@ -36,7 +36,7 @@ func (h *lease) Lost() <-chan struct{} { return h.session.Lost() }
 // Release deletes the node. If ctx ends, the deletion continues in the background, because the session would
 // otherwise keep the lock; a second call waits for it.
 func (h *lease) Release(ctx context.Context) error {
-	if h.told {
+	if h.over {
 		return strategies.ErrNotHeld
 	}
 	if h.released == nil {
@@ -65,10 +65,10 @@ func (h *lease) Release(ctx context.Context) error {
 	}
 	switch {
 	case err == nil:
-		h.told = true
+		h.over = true
 		return nil
 	case errors.Is(err, zk.ErrNoNode):
-		h.told = true
+		h.over = true
 		return strategies.ErrNotHeld
 	}
 	return fmt.Errorf("release %q: %w", h.key, err)

@@ -138,8 +138,8 @@ func (c *Cluster) StartReplica(of string) (replica *redis.Client, takeOver func(
 	know := func(what string, count int) func() bool {
 		return func() bool {
 			return !slices.ContainsFunc(nodes, func(node *redis.Client) bool {
-				told := node.ClusterNodes(t.Context()).Val()
-				return strings.Count(told, what) != count || strings.Contains(told, "handshake")
+				lines := node.ClusterNodes(t.Context()).Val()
+				return strings.Count(lines, what) != count || strings.Contains(lines, "handshake")
 			})
 		}
 	}

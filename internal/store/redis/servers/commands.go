@@ -70,7 +70,7 @@ func length(b []byte) (int, []byte, bool) {
 	return n, b[end+2:], true
 }
 
-// observed counts the requests on the observers' connections, so that they can be told apart from the clients'.
+// observed counts the requests on the observers' connections, so that they are not mixed with the clients'.
 type observed struct{ *store.Meter }
 
 // withSubcommands are the commands of the observers that INFO commandstats counts by subcommand.

@@ -16,10 +16,10 @@ import (
 func TestSentinelsNameThePrimary(t *testing.T) {
 	t.Parallel()
 	watched := redistest.StartWatched(t)
-	const nobody = "127.0.0.1:1" // unreachable, so the next Sentinel must answer
+	const unreachable = "127.0.0.1:1" // the next Sentinel must answer
 	for _, address := range []string{
-		"redis+sentinel://" + nobody + "," + watched.Sentinel + "/" + redistest.MasterName,
-		"redis://" + nobody + "?master_name=" + redistest.MasterName + "&addr=" + watched.Sentinel,
+		"redis+sentinel://" + unreachable + "," + watched.Sentinel + "/" + redistest.MasterName,
+		"redis://" + unreachable + "?master_name=" + redistest.MasterName + "&addr=" + watched.Sentinel,
 	} {
 		server, err := servers.Open(t.Context(), servers.Options{Address: address, RunID: "sentinel"})
 		if err != nil {
