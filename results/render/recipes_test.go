@@ -27,6 +27,7 @@ func TestRecipesOfJq(t *testing.T) {
 			`"value":411}]`,
 		`{"redsync":{"acq_per_s":{"lower_value":100,"upper_value":300,"value":200}},` +
 			`"spin":{"acq_per_s":{"lower_value":411,"upper_value":411,"value":411}}}`,
+		`"\"2026-03-01T12:30:00Z\",\"abc\",\"main\",200,411"`,
 	}
 	if len(recipes) != len(wants) {
 		t.Fatalf("%d recipes, want %d", len(recipes), len(wants))
