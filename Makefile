@@ -1,12 +1,13 @@
-# Every target works in a fresh clone with Go and make. A longer recipe is a script in scripts/, whose first lines describe
-# what it does and needs. For the flags of lockbench itself, see make demo or bin/lockbench --help.
+# Every target works in a fresh clone with Go and make. A longer recipe is a script in scripts/, whose first lines
+# describe what it does and needs. For the flags of lockbench itself, see make demo or bin/lockbench --help.
 
 GO ?= go
 export GO
 
 # Without cgo the program is static, as the released one is. The race detector needs cgo (scripts/race.sh).
 export CGO_ENABLED ?= 0
-# By default the race detector makes a program sleep for a second before it ends, and tests of the command start hundreds.
+# By default the race detector makes a program sleep for a second before it ends, and tests of the command start
+# hundreds.
 export GORACE := atexit_sleep_ms=0
 # lockbench and its tests remove their containers themselves.
 export TESTCONTAINERS_RYUK_DISABLED := true

@@ -5,15 +5,15 @@
 #
 #     docker/other-server.sh valkey-server trixie DIR    # prints the program to start
 #
-# Needs apt-get, the keys of Debian's archive, and a download of 13 MB. With LOCKBENCH_REDIS_SERVER=PROGRAM, lockbench and
-# its tests start the program.
+# Needs apt-get, the keys of Debian's archive, and a download of 13 MB. With LOCKBENCH_REDIS_SERVER=PROGRAM, lockbench
+# and its tests start the program.
 set -euo pipefail
 [ $# -eq 3 ] || { echo "usage: $0 valkey-server|redis-server|redict SUITE DIR" >&2; exit 2; }
 package=$1 suite=$2
 umask 022
 (umask 077 && mkdir -p "$3") && dir=$(cd "$3" && pwd -P)
-# Programs in the folder are started, so no other user may own or change a file there. The exception is the folder of apt,
-# in which a failure leaves files, because nothing in it is started.
+# Programs in the folder are started, so no other user may own or change a file there. The exception is the folder of
+# apt, in which a failure leaves files, because nothing in it is started.
 strange=$(find "$dir" -path "$dir/apt" -prune -o \( ! -uid "$(id -u)" -o ! -type l -perm /022 \) -print | head -n 1)
 [ -z "$strange" ] || { echo "$0: $strange must belong to you, and only you may write to it" >&2; exit 1; }
 program=$dir/bin/$package

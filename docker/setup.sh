@@ -1,7 +1,8 @@
 #!/bin/sh
-# Makes a Redis available to lockbench: an image for Docker, which it pulls or builds from this machine's redis-server, or
-# else a redis-server on PATH. "setup.sh stores" installs the other stores from Debian's packages. The script is quick if
-# there is nothing to do, can be run again at any time, and starts no servers: lockbench starts them itself, on free ports.
+# Makes a Redis available to lockbench: an image for Docker, which it pulls or builds from this machine's redis-server,
+# or else a redis-server on PATH. "setup.sh stores" installs the other stores from Debian's packages. The script is
+# quick if there is nothing to do, can be run again at any time, and starts no servers: lockbench starts them itself, on
+# free ports.
 set -eu
 
 image=${LOCKBENCH_REDIS_IMAGE:-redis:8}

@@ -2,9 +2,10 @@
 # Installs the libraries that the drivers of some languages need into this directory: install.sh python|node|java ...
 # lockbench drivers install runs it in the user's data directory, and make drivers in the repository.
 #
-# Packages from pip and npm must have the hashes stored here, and are not built, because a build would install more. Maven
-# compares each file with the checksum in its repository (-C). The script then compares the files that the driver loads with
-# the checksums stored here. If a language cannot be installed, only its drivers are missing, and the exit status is 1.
+# Packages from pip and npm must have the hashes stored here, and are not built, because a build would install more.
+# Maven compares each file with the checksum in its repository (-C). The script then compares the files that the driver
+# loads with the checksums stored here. If a language cannot be installed, only its drivers are missing, and the exit
+# status is 1.
 set -u
 cd "$(dirname "$0")" || exit 1
 

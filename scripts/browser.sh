@@ -1,6 +1,6 @@
 #!/bin/sh
-# make browser: the HTML report and the live page in headless Chromium, checked by axe-core, on a phone, a screen and paper,
-# light and dark. CHROMIUM=PATH names the browser. "browser.sh found" only prints the path of the browser.
+# make browser: the HTML report and the live page in headless Chromium, checked by axe-core, on a phone, a screen and
+# paper, light and dark. CHROMIUM=PATH names the browser. "browser.sh found" only prints the path of the browser.
 set -eu
 cd "$(dirname "$0")/.."
 for name in ${CHROMIUM:-chromium chromium-browser google-chrome}; do

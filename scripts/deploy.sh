@@ -1,6 +1,7 @@
 #!/bin/sh
-# make deploy: checks the manifests for Kubernetes against the types of its API, and runs three generators in a Docker Swarm.
-# deploy/swarm/run.sh creates and leaves the Swarm, so on an engine that already belongs to a Swarm it does not run.
+# make deploy: checks the manifests for Kubernetes against the types of its API, and runs three generators in a Docker
+# Swarm. deploy/swarm/run.sh creates and leaves the Swarm, so on an engine that already belongs to a Swarm it does not
+# run.
 set -eu
 cd "$(dirname "$0")/.."
 (cd deploy/kubernetes && "${GO:-go}" test -vet=off .)

@@ -1,6 +1,6 @@
 #!/bin/sh
-# make examples: tests a lock in a separate module, with the conformance suite, a benchmark and the command line, and the
-# example of a lock's OpenTelemetry spans.
+# make examples: tests a lock in a separate module, with the conformance suite, a benchmark and the command line, and
+# the example of a lock's OpenTelemetry spans.
 set -eux
 cd "$(dirname "$0")/../examples/tracing"
 go=${GO:-go}

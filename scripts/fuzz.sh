@@ -1,5 +1,6 @@
 #!/bin/sh
-# make fuzz: runs every fuzz function for FUZZ (30s). A failing input is stored in the package's testdata/fuzz: commit it.
+# make fuzz: runs every fuzz function for FUZZ (30s). A failing input is stored in the package's testdata/fuzz: commit
+# it.
 set -eu
 cd "$(dirname "$0")/.."
 grep -rHo '^func Fuzz[A-Za-z]*' --include=*_test.go . | while IFS=: read -r file function; do

@@ -1,6 +1,6 @@
 #!/bin/bash
-# make observed: writes docs/evidence/OBSERVED.md, which compares what lockbench observe reports of each lock with the lock's run.
-# Needs bin/lockbench and make drivers. Each run has a separate Redis, which observe starts.
+# make observed: writes docs/evidence/OBSERVED.md, which compares what lockbench observe reports of each lock with the
+# lock's run. Needs bin/lockbench and make drivers. Each run has a separate Redis, which observe starts.
 set -u
 cd "$(dirname "$0")/.."
 locks=(spin setnx-expire redsync redislock redisson-spin pubsub fair fenced blpop handoff

@@ -1,6 +1,6 @@
 #!/bin/sh
-# The part of make lint that checks prose: Vale with the rules of tools/prose, on every page except the generated ones in
-# docs/evidence. Vale needs a C compiler for its parsers of code. Its first build takes two minutes.
+# The part of make lint that checks prose: Vale with the rules of tools/prose, on every page except the generated ones
+# in docs/evidence. Vale needs a C compiler for its parsers of code. Its first build takes two minutes.
 set -eu
 cd "$(dirname "$0")/.."
 pages=$(git ls-files '*.md' | grep -vE '^docs/evidence/|/testdata/')

@@ -1,7 +1,7 @@
 const stream = new EventSource("events");
 
-// merge makes an element like another one. What does not change remains: the focus, the scroll position, and the status,
-// which a screen reader speaks only when it changes.
+// merge makes an element like another one. What does not change remains: the focus, the scroll position, and the
+// status, which a screen reader speaks only when it changes.
 function merge(old, now) {
 	if (old.isEqualNode(now)) return;
 	if (old.nodeName !== now.nodeName || old.nodeType !== Node.ELEMENT_NODE) {
