@@ -309,7 +309,7 @@ func (n *node) durability(ctx context.Context) string {
 	case "everysec":
 		return "every second"
 	}
-	return "when the system likes"
+	return "when the operating system decides"
 }
 
 // Local reports whether all nodes run on this machine, in which case its CPU time includes theirs. A server behind a
