@@ -113,6 +113,14 @@ func Paired(base, head Side, rules Rules) (*Comparison, error) {
 	})
 }
 
+// values returns the number of pairs, or of the sessions of both sides: the number that open counts a part of.
+func (t *test) values() int {
+	if t.paired {
+		return t.Base.N
+	}
+	return t.Base.N + t.Head.N
+}
+
 // logRatio returns the limits of the log ratio of the head to the base. They are equal if both
 // values are known; a lower bound makes one of them infinite.
 func logRatio(m Metric, base, head results.Figure) (least, most float64) {
@@ -252,7 +260,7 @@ func (t *test) conclude(tests int, alpha, perhaps float64) {
 			if t.judge(o, p, alpha) != t.Verdict { // the verdict depends on values that are only lower bounds
 				t.Verdict, t.P, t.Adjusted = Undecided, nil, nil
 				t.Warnings = append(t.Warnings,
-					results.BoundsOpen.Remark(t.open, max(t.Base.N, t.Head.N)))
+					results.BoundsOpen.Remark(t.open, t.values()))
 				return
 			}
 		}
