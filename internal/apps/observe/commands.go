@@ -69,11 +69,26 @@ type step struct {
 type limit int
 
 const (
-	always  limit = iota
-	longer        // GT
-	fresh         // NX: only a key without a TTL
-	shorter       // LT or XX: they do not change a key without a TTL
+	always   limit = iota
+	longer         // GT: only a later end; a key without a TTL never ends, so GT has no effect on it
+	shorter        // LT: only an earlier end, which is any end for a key without a TTL
+	fresh          // NX: only a key without a TTL
+	existing       // XX: only a key with a TTL
 )
+
+// without reports whether an EXPIRE has no effect on a key whose TTL ends at until, in ms since 1970; 0 means no TTL.
+// GT with an earlier end is not such a case: the end stays, but a holder that sends it still renews its lease.
+func (s step) without(until int64) bool {
+	switch s.limit {
+	case longer, existing:
+		return until == 0
+	case shorter:
+		return until != 0 && s.ttl >= until
+	case fresh:
+		return until != 0
+	}
+	return false
+}
 
 // scripted reports whether a command executes a script.
 func scripted(name string) bool {
@@ -209,8 +224,10 @@ func limited(args [][]byte) limit {
 			return longer
 		case "NX":
 			return fresh
-		case "LT", "XX":
+		case "LT":
 			return shorter
+		case "XX":
+			return existing
 		}
 	}
 	return always

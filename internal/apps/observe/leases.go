@@ -465,7 +465,7 @@ func (l *lock) renewed(s step, at int64, from mark, args values) {
 	}
 	endless := l.lease.until == 0
 	switch {
-	case s.word == expire && (endless && s.limit == shorter || !endless && s.limit == fresh):
+	case s.word == expire && s.without(l.lease.until):
 		return
 	case s.word == expire && endless:
 		l.TTLApart++

@@ -113,6 +113,19 @@ func TestLeasesAreReconstructed(t *testing.T) {
 		{"a TTL by a second command", [][]string{
 			known, one("100 c1 SETNX k a"), one("101 c1 EXPIRE k 10"), release(103, "c1", "a"),
 		}, Counts{Acquisitions: 1, Tries: 1, Commands: 8, Releases: 1, TTLApart: 1, AtStart: 1}},
+		{"EXPIRE LT sets a TTL, because no TTL counts as an infinite one", [][]string{
+			known, one("100 c1 SETNX k a"), one("101 c1 EXPIRE k 10 LT"), release(103, "c1", "a"),
+		}, Counts{Acquisitions: 1, Tries: 1, Commands: 8, Releases: 1, TTLApart: 1, AtStart: 1}},
+		{"EXPIRE GT and XX set no TTL", [][]string{
+			known, one("100 c1 SETNX k a"), one("101 c1 EXPIRE k 10 GT"), one("102 c1 EXPIRE k 10 XX"),
+			release(103, "c1", "a"),
+		}, Counts{Acquisitions: 1, Tries: 1, Commands: 9, Releases: 1, WithoutTTL: 1, AtStart: 1}},
+		{"PEXPIRE LT with a later end leaves the lease as it is", [][]string{
+			known, one("100 c1 SET k a NX PX 50"), one("110 c1 PEXPIRE k 500 LT"), one("160 c2 SET k b NX PX 500"),
+			release(170, "c2", "b"), missed(180, "c1", "a"),
+		}, Counts{
+			Acquisitions: 2, Tries: 2, Commands: 11, Releases: 1, Expired: 1, LateReleases: 1, AtStart: 1,
+		}},
 		{"a client deletes the lease of another", [][]string{
 			known, one("100 c1 SET k a NX PX 50"), one("110 c2 SET k b NX PX 500"), one("120 c2 SET k b NX PX 500"),
 			one("160 c2 SET k b NX PX 500"), one("170 c1 DEL k"), one("180 c2 DEL k"),
