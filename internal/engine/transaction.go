@@ -92,8 +92,11 @@ func (r *run) lostRows(ctx context.Context) *int64 {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	taken, err := r.rows.Taken(ctx)
-	if err != nil || len(taken) != len(r.keys) {
-		r.errors.add(fmt.Errorf("compare the rows with the commits: %d of %d rows: %w", len(taken), len(r.keys), err))
+	if err == nil && len(taken) != len(r.keys) {
+		err = fmt.Errorf("the table has %d rows instead of %d", len(taken), len(r.keys))
+	}
+	if err != nil {
+		r.errors.add(fmt.Errorf("compare the rows with the commits: %w", err))
 		return nil
 	}
 	return r.missing(taken)
