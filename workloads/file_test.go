@@ -1,6 +1,7 @@
 package workloads
 
 import (
+	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
@@ -99,7 +100,7 @@ func TestAFileIsPrintable(t *testing.T) {
 	}
 }
 
-// For any file, errors name the file, and Validate rejects every accepted workload that is invalid.
+// For any file, each error of ReadFile must name the file, and each valid workload must survive JSON.
 func FuzzReadFile(f *testing.F) {
 	for _, seed := range []string{
 		"clients: 3\n", "clients: [1, 10]\nhold: uniform:1ms,2ms\n", "a: b: c", "- 1\n", "&a [*a]",
@@ -126,10 +127,18 @@ func FuzzReadFile(f *testing.F) {
 			return
 		}
 		for _, p := range points {
-			if problem := p.Workload.Validate(); problem != nil {
-				t.Fatalf("%q gives a workload that Points returns although it is invalid: %v", text, problem)
-			}
 			_ = p.Workload.Warnings()
+			written, err := json.Marshal(p.Workload)
+			if err != nil {
+				t.Fatalf("%q gives a workload that JSON does not write: %v", text, err)
+			}
+			var read Spec
+			if err := json.Unmarshal(written, &read); err != nil {
+				t.Fatalf("%q gives a workload that JSON does not read: %v", text, err)
+			}
+			if diff := cmp.Diff(p.Workload, read); diff != "" {
+				t.Fatalf("%q gives a workload that JSON changes: %s", text, diff)
+			}
 		}
 	})
 }
