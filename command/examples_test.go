@@ -13,14 +13,15 @@ import (
 // remark matches the comment after a command line on a page.
 var remark = regexp.MustCompile(` +# .*$`)
 
-// replayed lists the files that observe writes in the examples.
+// replayed maps file names to contents. In the examples, observe writes these files and a later command reads them. The
+// test itself writes them before each command.
 var replayed = map[string]string{
 	"observed.yaml": "arrivals: file:arrivals.csv\n", "arrivals.csv": workloads.TraceHeader + "\n0,a,1ms\n1,a,1ms\n",
 }
 
-// Every command line on the pages for newcomers is valid: the test runs one that lists as it is, and one that measures
-// as a dry run.
-func TestExamplesOfThePagesRun(t *testing.T) {
+// The test executes the command lines in README.md and docs/USAGE.md. It executes lockbench list unchanged and adds
+// --dry-run to runs. It skips all other commands, which read files or measure.
+func TestPageExamplesAreValid(t *testing.T) {
 	tried := 0
 	for _, page := range []string{"README.md", "docs/USAGE.md"} {
 		text, err := os.ReadFile(filepath.Join("..", page))
@@ -67,8 +68,8 @@ func TestExamplesOfThePagesRun(t *testing.T) {
 // link matches a Markdown link to a file of the project, with an optional heading.
 var link = regexp.MustCompile(`\]\(([^):#]+)(#[^)]*)?\)`)
 
-// The targets of the pages' links exist.
-func TestLinksOfThePagesLead(t *testing.T) {
+// Each relative link on a Markdown page must lead to an existing file and heading.
+func TestPageLinksExist(t *testing.T) {
 	var pages []string
 	for _, folder := range []string{"", "docs", "docs/evidence", "strategies/*"} {
 		found, _ := filepath.Glob(filepath.Join("..", folder, "*.md"))
@@ -96,11 +97,14 @@ func TestLinksOfThePagesLead(t *testing.T) {
 	}
 }
 
-// headings returns the headings of a page, one per line, in the form that links use.
+// headings returns the headings and the anchors of a page, one per line, in the form that links use.
 func headings(page string) string {
 	var all strings.Builder
 	unfit := regexp.MustCompile("[^a-z0-9 _-]")
 	for line := range strings.Lines(page) {
+		if id, found := strings.CutPrefix(strings.TrimSpace(line), `<a id="`); found {
+			all.WriteString("#" + strings.TrimSuffix(id, `"></a>`) + "\n")
+		}
 		if level, title, found := strings.Cut(strings.TrimSpace(line), " "); found && strings.Trim(level, "#") == "" {
 			all.WriteString("#" + strings.ReplaceAll(unfit.ReplaceAllString(strings.ToLower(title), ""), " ", "-") +
 				"\n")

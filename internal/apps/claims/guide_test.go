@@ -13,10 +13,10 @@ import (
 
 var (
 	number = regexp.MustCompile(`\d+(?:\.\d+)?`)
-	cited  = regexp.MustCompile(`\bclaims (\d+)`)
+	cited  = regexp.MustCompile(`\[claim (\d+)\]\(evidence/CLAIMS\.md#claim-(\d+)\)`)
 )
 
-// numbers returns the numbers in a text.
+// numbers returns the numbers in a text in the order in which they occur, without commas between thousands.
 func numbers(text string) []float64 {
 	var all []float64
 	for _, digits := range number.FindAllString(strings.ReplaceAll(text, ",", ""), -1) {
@@ -54,10 +54,10 @@ func published(t *testing.T) map[string][]float64 {
 	return all
 }
 
-// Each item of the guide has a figure and cites its source. If it cites claims, at least one figure, and each figure
-// with a decimal point, must be a figure of these claims in docs/evidence/CLAIMS.md or its reciprocal, within 5 %. Text
-// after "another run" or "earlier runs" is not checked.
-func TestTheGuidesFiguresAreThoseOfTheClaims(t *testing.T) {
+// Each item of docs/GUIDE.md must contain a figure and cite its source. If it cites claims, its figures are compared
+// with those of the claims in docs/evidence/CLAIMS.md and with their reciprocals. At least one figure of the item, and
+// each figure with a decimal point, must match within 5 %. Text after "another run" or "earlier runs" is not checked.
+func TestGuideFiguresMatchClaims(t *testing.T) {
 	t.Parallel()
 	all := published(t)
 	sentences := 0
@@ -67,6 +67,9 @@ func TestTheGuidesFiguresAreThoseOfTheClaims(t *testing.T) {
 		}
 		var known []float64
 		for _, claim := range cited.FindAllStringSubmatch(line, -1) {
+			if claim[1] != claim[2] {
+				wrong("the citation of claim %s links to claim %s", claim[1], claim[2])
+			}
 			if all[claim[1]] == nil {
 				wrong("docs/evidence/CLAIMS.md has no figures of claim %s", claim[1])
 			}
@@ -110,8 +113,8 @@ func TestTheGuidesFiguresAreThoseOfTheClaims(t *testing.T) {
 	}
 }
 
-// docs/evidence/CLAIMS.md matches the claims' files: it has each figure of each claim, followed by its counter-case.
-func TestThePageHasEveryFigureWithItsCounterCase(t *testing.T) {
+// docs/evidence/CLAIMS.md must contain each figure of each claim, followed by the figure of its counter-case.
+func TestClaimsPageHasEveryFigure(t *testing.T) {
 	t.Parallel()
 	plain := strings.NewReplacer(`\`, "", "&lt;", "<", "&amp;", "&", "\u200b", "")
 	rows := map[string][]string{}
@@ -143,8 +146,8 @@ func TestThePageHasEveryFigureWithItsCounterCase(t *testing.T) {
 	}
 }
 
-// Each test that a claim names exists.
-func TestTestsOfClaims(t *testing.T) {
+// Each test that a claim names must exist, so that the page of claims refers to no renamed test.
+func TestClaimsNameExistingTests(t *testing.T) {
 	t.Parallel()
 	all, err := All()
 	if err != nil {
