@@ -26,8 +26,8 @@ AT_ONCE := $(shell test $(CORES) -gt 6 && echo $(CORES) || echo 6)
 SLOW   := ./command ./strategies/handoff ./internal/engine . ./strategies/locktest ./strategies/redisson
 OTHERS := /((internal/store|strategies)/(etcd|postgres|zookeeper)|gozk|stores|rueidislock|containers)$$
 
-.PHONY: help redis stores build demo test others race lint fuzz bench examples deploy drivers browser valkey soak \
-	peers conformance languages observed compat claims gate sessions
+.PHONY: help redis stores build demo test others race lint fuzz bench examples deploy drivers browser pictures valkey \
+	soak peers conformance languages observed compat claims gate sessions
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1	/p' $(MAKEFILE_LIST) | awk -F '\t' '{ printf "make %-12s%s\n", $$1, $$2 }'
@@ -38,7 +38,7 @@ redis: ## make a Redis available: an image, or redis-server
 stores: ## make etcd, PostgreSQL and ZooKeeper available, from Debian's packages
 	@docker/setup.sh stores
 
-build: ## bin/lockbench
+build: ## the program bin/lockbench
 	@echo "make build: a first build takes a minute or two on two cores" >&2
 	$(GO) build -ldflags=-w -o bin/lockbench ./cmd/lockbench
 
@@ -65,7 +65,7 @@ fuzz: ## every fuzz function for half a minute
 bench: redis ## every Go benchmark, without the tests
 	$(GO) test -run '^$$' -bench . -timeout 30m ./...
 
-examples: redis ## a lock in a module of its own: the suite, a benchmark, the command line; and spans of a lock
+examples: redis ## tests of a lock in a separate module (suite, benchmark, command line), and of the example of spans
 	@scripts/examples.sh
 
 deploy: redis ## the manifests for Kubernetes against its API's types, and three generators in a Docker Swarm
@@ -77,10 +77,13 @@ drivers: ## the drivers of locks in Go and other languages, with what pip, npm a
 browser: redis ## the HTML report and the live page in headless Chromium, checked by axe-core
 	@scripts/browser.sh
 
+pictures: redis build ## two pictures of README.md, from a run of the demo with a live page
+	@scripts/pictures.sh
+
 valkey: ## part of the tests on Valkey 9 or 8, and DELEX on Redis 8.4 or later, from a newer Debian's packages
 	@scripts/valkey.sh
 
-soak: redis stores ## hours: every strategy, chaos on our own locks, models and simulations, and how surely broken locks are found
+soak: redis stores ## tests that take hours: every strategy, random faults, models, simulations, and how often broken locks are found
 	@scripts/soak.sh
 
 peers: redis build ## docs/evidence/PEERS.md: our locks compared with other libraries', 45 minutes

@@ -14,7 +14,7 @@ echo "make demo: a first build takes a minute or two on two cores" >&2
 "${GO:-go}" build -ldflags=-w -tags="$tags" -o bin/lockbench ./cmd/lockbench
 set -x
 bin/lockbench --strategy spin,pubsub,blpop,redsync,handoff,cohort --clients 500 --instances 10 --hold 1ms \
-	--warmup 1s --duration 4s --output table --output json=demo.json
+	--warmup 1s --duration 4s --output table --output json=demo.json "$@"
 bin/lockbench report demo.json -o demo.html
 { set +x; } 2>/dev/null
 if [ -n "$tags" ]; then
