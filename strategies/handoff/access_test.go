@@ -26,7 +26,8 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 )
 
-// provider hands out credentials, and counts how often it is asked.
+// provider is a StreamingCredentialsProvider that hands out the credentials of the user "app". It counts the calls of
+// Subscribe.
 type provider struct{ asked atomic.Int64 }
 
 func (p *provider) Subscribe(auth.CredentialsListener) (auth.Credentials, auth.UnsubscribeFunc, error) {
@@ -34,8 +35,8 @@ func (p *provider) Subscribe(auth.CredentialsListener) (auth.Credentials, auth.U
 	return auth.NewBasicCredentials("app", "secret"), func() error { return nil }, nil
 }
 
-// All connections of a lock are dialled with the client's options: they get credentials from its
-// StreamingCredentialsProvider, and its OnConnect sets them up. TestDialKeepsOptions covers all options.
+// The lock dials every connection with the client's options. This test covers the options StreamingCredentialsProvider
+// and OnConnect. TestDialKeepsOptions in package goredis covers all options.
 func TestClientOptionsAreUsed(t *testing.T) {
 	each(t, both, func(t *testing.T, variant string) {
 		server := redistest.Start(t)
@@ -73,7 +74,7 @@ func TestClientOptionsAreUsed(t *testing.T) {
 	})
 }
 
-// A lock whose client uses TLS uses it on all connections, and verifies the server's certificate.
+// If the client uses TLS, the lock uses TLS on all its connections and verifies the server's certificate.
 func TestTLS(t *testing.T) {
 	t.Parallel()
 	web := httptest.NewTLSServer(nil) // its certificate is for 127.0.0.1
@@ -106,7 +107,8 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// Prepare names a missing right, before a client waits.
+// If the Redis user lacks a right that the lock needs, Prepare returns Redis's error, which names the missing right. A
+// service thus learns of the problem before its first Acquire.
 func TestMissingRightsAreNamed(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)

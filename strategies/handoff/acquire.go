@@ -13,8 +13,8 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/validity"
 )
 
-// acquire first tries to take the lock directly, if the lock may be free. Otherwise it waits in the local queue. If the
-// local queue has too few slots at Redis, acquire queues another one.
+// acquire requests the lock directly if it may be free. If that request does not get the lock, or if none is made, the
+// caller waits in the local queue. If the local queue has fewer slots than it needs, acquire adds one.
 func (l *Locker) acquire(ctx context.Context, key string, ttl time.Duration) (*Lease, error) {
 	lq, err := l.enter(ctx, key, ttl)
 	if err != nil {
@@ -22,10 +22,10 @@ func (l *Locker) acquire(ctx context.Context, key string, ttl time.Duration) (*L
 	}
 	lq.came++
 	number := lq.came
-	// Acquiring a free lock costs one round trip. If the lock was held a moment ago, or if other callers of this process
-	// wait, the caller joins the queue at once.
+	// A direct request gets a free lock in one round trip. It is skipped if this process holds the lock, requests it or
+	// waits for it, or if another process probably has it (isCrowded).
 	if lq.idle() && !lq.isCrowded() {
-		held, err := l.ask(ctx, lq)
+		held, err := l.takeIfFree(ctx, lq)
 		if !taken(err) {
 			lq.settle()
 			l.mu.Unlock()
@@ -42,7 +42,7 @@ func (l *Locker) acquire(ctx context.Context, key string, ttl time.Duration) (*L
 	case <-w.over:
 	case <-ctx.Done():
 		err := l.waitEnded(ctx, lq)
-		// The wait may have ended at the same moment; then its result counts, not the end of ctx.
+		// If leave returns false, the wait already has a result, which the caller gets instead of err.
 		if l.leave(ctx, lq, element) {
 			return nil, err
 		}
@@ -53,8 +53,9 @@ func (l *Locker) acquire(ctx context.Context, key string, ttl time.Duration) (*L
 	return &w.turn, nil
 }
 
-// bring queues at Redis the slot that a waiter has added to its local queue. It does not end with the waiter's ctx,
-// because Redis executes the command anyway and the next caller can use the slot.
+// bring puts p, a new slot of lq, into Redis's queue. If that fails, the waiter in element, whose caller added p, gets
+// the error. bring does not stop when the ctx of that caller ends: Redis may execute the command anyway, and another
+// caller can then use the slot.
 func (l *Locker) bring(lq *localQueue, element *list.Element, p *slot) {
 	err := l.queue(l.ctx, p, "wait")
 	l.mu.Lock()
@@ -73,15 +74,15 @@ func (l *Locker) bring(lq *localQueue, element *list.Element, p *slot) {
 	lq.forget()
 }
 
-// try takes a lock that may be free. It sends nothing if this process knows that the lock is held. If another caller's
-// request is under way, it waits for the result of that request.
+// try requests a lock that may be free. If this process knows that the lock is held, try returns ErrHeld without a
+// request. If a request of another caller is under way, try first waits for the result of that request.
 func (l *Locker) try(ctx context.Context, key string, ttl time.Duration) (*Lease, error) {
 	for before := (*question)(nil); ; {
 		lq, err := l.enter(ctx, key, ttl)
 		if err != nil {
 			return nil, err
 		}
-		// The lease may have expired. Without waiters no other code of this process detects that.
+		// If no caller waits, the keeper does not notice that the lease of this process has expired, so try ends the lease.
 		if g := lq.held; g != nil && !time.Now().Before(g.until.Get()) {
 			lq.runOut(g)
 		}
@@ -96,7 +97,7 @@ func (l *Locker) try(ctx context.Context, key string, ttl time.Duration) (*Lease
 			case <-ctx.Done():
 				return nil, ctx.Err()
 			}
-			// If the request began before this call, its result ErrHeld may describe the lock's state before this call.
+			// ErrHeld from a request that began before this call may be outdated. In that case try asks again.
 			if held := errors.Is(q.err, strategies.ErrHeld); q.err != nil && (!held || before != nil) {
 				return nil, q.err
 			}
@@ -112,7 +113,7 @@ func (l *Locker) try(ctx context.Context, key string, ttl time.Duration) (*Lease
 				err = strategies.ErrHeld
 			}
 		default:
-			held, err := l.ask(ctx, lq)
+			held, err := l.takeIfFree(ctx, lq)
 			lq.settle()
 			l.mu.Unlock()
 			return held, err
@@ -122,7 +123,8 @@ func (l *Locker) try(ctx context.Context, key string, ttl time.Duration) (*Lease
 	}
 }
 
-// enter returns the local queue of a key and a TTL. If it returns no error, the mutex is locked.
+// enter locks the mutex and returns the local queue of a key and a TTL. If ctx has ended, the key or the TTL is
+// invalid, or the Locker is closed, enter returns an error and leaves the mutex unlocked.
 func (l *Locker) enter(ctx context.Context, key string, ttl time.Duration) (*localQueue, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -138,10 +140,10 @@ func (l *Locker) enter(ctx context.Context, key string, ttl time.Duration) (*loc
 	return l.localQueue(key, ttl), nil
 }
 
-// ask takes a lock that is free, or returns ErrHeld. The caller holds the mutex; ask unlocks it during the request to
-// Redis.
-func (l *Locker) ask(ctx context.Context, lq *localQueue) (*Lease, error) {
-	// Other callers see the question and wait for its end instead of sending their own.
+// takeIfFree requests the lock directly. It returns ErrHeld if another client holds the lock. The caller holds the
+// mutex, which takeIfFree unlocks while it waits for Redis.
+func (l *Locker) takeIfFree(ctx context.Context, lq *localQueue) (*Lease, error) {
+	// Callers that arrive during this request wait for its result instead of sending their own.
 	q := &question{over: make(chan struct{})}
 	lq.asking = q
 	defer close(q.over)
@@ -151,8 +153,8 @@ func (l *Locker) ask(ctx context.Context, lq *localQueue) (*Lease, error) {
 	l.mu.Lock()
 	lq.asking = nil
 	if err != nil {
-		// If this caller's ctx has ended, the error says nothing about Redis. The callers that wait for this question must
-		// then send their own requests.
+		// An error caused by the end of this caller's ctx says nothing about the lock. The callers that wait for this request
+		// must then send their own.
 		if ctx.Err() == nil || taken(err) {
 			q.err = err
 		}
@@ -176,8 +178,8 @@ func taken(err error) bool {
 	return errors.Is(err, strategies.ErrHeld) || errors.Is(err, validity.ErrLate)
 }
 
-// take requests a free lock from Redis. If the owner is an id of this process whose release is still pending, take
-// waits for that release and tries once more.
+// take requests a free lock from Redis. Redis may reply that the owner is an id of this process whose release is still
+// pending. take then waits for that release, for at most grace, and tries once more.
 func (l *Locker) take(ctx context.Context, lq *localQueue) (*lease, error) {
 	g, owner, err := l.takeOnce(ctx, lq)
 	if !errors.Is(err, strategies.ErrHeld) {
@@ -200,8 +202,8 @@ func (l *Locker) take(ctx context.Context, lq *localQueue) (*lease, error) {
 	return g, err
 }
 
-// takeOnce requests a free lock from Redis. If the reply is lost, it repeats the request with the same id: the owner in
-// the next reply shows whether the id got the lock.
+// takeOnce requests a free lock from Redis. If the reply is lost, it repeats the request with the same id. The next
+// reply contains the owner, which shows whether the id got the lock.
 func (l *Locker) takeOnce(ctx context.Context, lq *localQueue) (_ *lease, owner string, err error) {
 	g := &lease{id: l.ids.next(lq.lock), since: time.Now(), quiet: true}
 	g.until.Set(end(g.since, lq.ttl))
@@ -229,8 +231,9 @@ func (l *Locker) takeOnce(ctx context.Context, lq *localQueue) (_ *lease, owner 
 	return nil, owner, err
 }
 
-// queue puts a slot into Redis's queue if the lock is not free. An error means that the slot is not queued and that
-// no waiter uses it.
+// queue puts slot p into Redis's queue, or gets the lock for p if the lock is free. The modes are described in
+// queue.lua. If queue returns an error, it has dropped p and added a pending release, which removes p from Redis's
+// queue if it is there.
 func (l *Locker) queue(ctx context.Context, p *slot, mode string) error {
 	began := time.Now()
 	if l.redis.cluster != nil { // in a cluster the pipeline does not detect that a node has stopped replying
@@ -246,8 +249,8 @@ func (l *Locker) queue(ctx context.Context, p *slot, mode string) error {
 			err := l.queueOnce(ctx, p, mode)
 			l.mu.Lock()
 			defer l.mu.Unlock()
-			// The command may have been executed although its reply was lost. With "again" the script does not queue the same id
-			// twice.
+			// The command may have been executed although its reply was lost. In mode "again" the script does not queue the same
+			// id twice.
 			mode, lq.failure = "again", err
 			p.indeterminate = p.indeterminate || lost(err)
 			return err
@@ -267,7 +270,7 @@ func (l *Locker) queue(ctx context.Context, p *slot, mode string) error {
 	return err
 }
 
-// queueOnce tries once to queue a slot. It needs no script if other slots are known to be queued.
+// queueOnce tries once to queue slot p: by RPUSHX if that suffices, otherwise by queue.lua.
 func (l *Locker) queueOnce(ctx context.Context, p *slot, mode string) error {
 	lq := p.localQueue
 	l.mu.Lock()
@@ -277,7 +280,7 @@ func (l *Locker) queueOnce(ctx context.Context, p *slot, mode string) error {
 	}
 	p.listened = lq.listens()
 	// RPUSHX queues an entry behind other entries without a script. It does not renew the TTL of the queue, so it is used
-	// only if a script has done so within the last minute.
+	// only if a script has renewed the TTL within the last minute.
 	follow := mode == "wait" && lq.ahead > 1 && time.Since(lq.kept) < time.Minute
 	l.mu.Unlock()
 	if follow {
@@ -321,8 +324,9 @@ func (l *Locker) queueOnce(ctx context.Context, p *slot, mode string) error {
 	return nil
 }
 
-// leave ends a wait and returns true. It returns false if the wait has already ended. If the waiter got its turn
-// after the end of ctx, leave releases the lease and returns true.
+// leave ends the wait of a caller whose ctx has ended. If the waiter already has its turn, leave releases the lease.
+// leave returns false if the caller must use the result of the wait instead: an error, or a turn granted before the
+// Locker was closed.
 func (l *Locker) leave(ctx context.Context, lq *localQueue, element *list.Element) bool {
 	w := element.Value.(*waiter)
 	var acked <-chan struct{}
@@ -334,8 +338,7 @@ func (l *Locker) leave(ctx context.Context, lq *localQueue, element *list.Elemen
 			return false
 		}
 		released := make(chan struct{})
-		// The waiter got its turn after the end of ctx. A goroutine releases the turn, because the caller waits only for
-		// grace.
+		// A goroutine releases the turn, because leave waits for the release for at most grace.
 		l.tasks.Go(func() {
 			settle, done := context.WithTimeout(context.Background(), patience)
 			defer done()
@@ -353,8 +356,8 @@ func (l *Locker) leave(ctx context.Context, lq *localQueue, element *list.Elemen
 	return true
 }
 
-// waitEnded returns the error of a wait that ctx has ended: strategies.WaitEnded if the lock is known to be held,
-// Redis's last error if there is one, and ctx's error otherwise.
+// waitEnded returns the error of a wait that ended because ctx has ended. That is Redis's last error if there is one,
+// otherwise strategies.WaitEnded if the lock is known to be held, and otherwise ctx's error.
 func (l *Locker) waitEnded(ctx context.Context, lq *localQueue) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -367,11 +370,11 @@ func (l *Locker) waitEnded(ctx context.Context, lq *localQueue) error {
 	return ctx.Err()
 }
 
-// grace is how long a caller whose ctx has ended waits for its clean-up at Redis to finish.
+// grace limits how long a caller whose ctx has ended waits until its slot or lease has been released at Redis.
 const grace = 100 * time.Millisecond
 
-// await waits for a clean-up at Redis if ctx has ended, for at most grace. A caller whose ctx has not ended does not
-// wait.
+// await waits until acked is closed, which means that Redis has replied to the release of a slot or lease, but at most
+// for grace. If ctx has not ended, await returns at once.
 func await(ctx context.Context, acked <-chan struct{}) {
 	if acked == nil || ctx.Err() == nil {
 		return

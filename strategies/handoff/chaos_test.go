@@ -24,18 +24,21 @@ const (
 	chaosProcesses = 3
 	chaosClients   = 4 // of each process
 	chaosKeys      = 2
-	// slot is how long the clients use a set of keys, so that histories stay short. One key is used for longer than a
-	// lock may be free while a client waits, and is requested less often.
+	// slot is how long the clients use one set of keys. It is short, because a long history of a key takes too long to
+	// judge. Keys whose names begin with "long" are used for longSlot, so that the test can also find a lock that stays
+	// free for longer than longestWait while a client waits.
 	slot, longSlot = time.Second, 2 * longestWait
-	// fewest is the smallest number of acquisitions that allows a verdict.
+	// fewest is the smallest number of leases with which a long run passes. A run with fewer leases has tested too little.
 	fewest = 100
-	// longestRound bounds the memory of a long run.
+	// longestRound limits the length of a history, because each history is kept in memory. A long run consists of several
+	// rounds, each of which is judged at its end.
 	longestRound = time.Minute
 )
 
-// TestChaos runs both locks at the same time, for four seconds or for the time LOCKBENCH_CHAOS; with LOCKBENCH_CHAOS
-// a cluster is among the deployments. Four seconds are shorter than the longest allowed wait, so only a long run can
-// find waits that are too long.
+// TestChaos injects faults while clients use handoff and cohort, for four seconds or for the duration in
+// LOCKBENCH_CHAOS. Each history must be one that a correct lock allows, and no client may be stuck. If LOCKBENCH_CHAOS
+// is set, a cluster is among the deployments. Only a long run can find waits that are too long, because four seconds
+// are shorter than the longest allowed wait.
 func TestChaos(t *testing.T) {
 	length, soak := 4*time.Second, os.Getenv("LOCKBENCH_CHAOS")
 	if soak != "" {
@@ -77,7 +80,7 @@ func TestChaos(t *testing.T) {
 	}
 }
 
-// chaos is the test of one lock on one deployment.
+// chaos is one round of the test on one deployment: the history of the clients, and the faults that were injected.
 type chaos struct {
 	*testing.T
 	*deployment
@@ -101,10 +104,10 @@ func newChaos(t *testing.T, d *deployment, open func(goredis.Config) (strategies
 	}
 }
 
-// outage is counted from when the history began.
+// span is a period in which a fault had an effect. Its bounds are durations since the beginning of the history.
 type span struct{ from, to time.Duration }
 
-// instance is one process, until it dies.
+// instance is one simulated process with its clients. When the process dies, it releases none of its leases.
 type instance struct {
 	locker    strategies.Locker
 	impatient bool            // its clients wait at most 50 ms
@@ -113,7 +116,8 @@ type instance struct {
 	all       sync.WaitGroup
 }
 
-// play starts and ends processes, whose clients lock, until the time is over and all clients have returned.
+// play injects faults into processes whose clients acquire and release locks. After the duration length, it ends the
+// contexts of the clients, and waits for at most comeBack until all clients have returned.
 func (c *chaos) play(length time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), length)
 	defer cancel()
@@ -136,10 +140,11 @@ func (c *chaos) play(length time.Duration) {
 	}
 }
 
-// comeBack is the longest time for which a client may take to return after its context has ended.
+// comeBack is how long play waits for the clients to return after their contexts have ended. A client that has not
+// returned by then is stuck.
 const comeBack = 20 * time.Second
 
-// live is one process's life, at the end of which its leases stay behind.
+// live runs one process until it dies. Leases that its clients hold at that time are not released.
 func (c *chaos) live(ctx context.Context, number int) {
 	options := c.options(number)
 	client := redis.NewUniversalClient(options)
@@ -167,7 +172,7 @@ func (c *chaos) live(ctx context.Context, number int) {
 	}
 }
 
-// mixed is a Locker that uses another TTL in half of the calls.
+// mixed is a Locker that requests half the TTL in half of the calls of Acquire.
 type mixed struct{ strategies.Locker }
 
 func (m mixed) Acquire(ctx context.Context, key string) (strategies.Lease, error) {
@@ -177,14 +182,15 @@ func (m mixed) Acquire(ctx context.Context, key string) (strategies.Lease, error
 	return m.Locker.Acquire(ctx, key)
 }
 
-// client locks until its process dies.
+// client is one client of process p. It acquires and releases locks until p dies.
 func (c *chaos) client(p *instance, number int) {
 	c.inside.Add(1)
 	defer c.inside.Add(-1)
 	locker := c.history.Watch(number, mixed{p.locker})
 	for p.ctx.Err() == nil {
 		time.Sleep(rand.N(8 * time.Millisecond))
-		// In a cluster the keys of a tag have a separate hash slot, which may move.
+		// The hash tag contains only the random number. In a cluster all keys with the same number are therefore in one hash
+		// slot, which the test may move to another node.
 		key := fmt.Sprintf("%d-{%d}", int(time.Since(c.began)/slot), rand.IntN(chaosKeys))
 		if rand.IntN(8) == 0 {
 			key = fmt.Sprintf("long-%d-{0}", int(time.Since(c.began)/longSlot))
@@ -225,7 +231,7 @@ func (c *chaos) count(fault string) {
 	c.faults[fault]++
 }
 
-// during records an outage while do runs.
+// during calls the function do, and appends the period of the call to list.
 func (c *chaos) during(list *[]span, do func()) {
 	from := time.Since(c.began)
 	do()
@@ -234,7 +240,7 @@ func (c *chaos) during(list *[]span, do func()) {
 	*list = append(*list, span{from, time.Since(c.began)})
 }
 
-// merged returns the outages in order, with overlapping ones joined.
+// merged sorts the spans by their beginning and joins overlapping ones.
 func merged(all []span) (apart []span) {
 	slices.SortFunc(all, func(a, b span) int { return int(a.from - b.from) })
 	for _, o := range all {

@@ -1,7 +1,7 @@
--- Checks a queue: grants a free lock, marks a held one, and renews the TTL of the queue.
--- ARGV: …, the id of the owner that was seen last; '' for none, and "id ttl" of the caller
--- returns the owner, its TTL in ms, Redis's time in µs, the index of the caller in the queue
--- (-1 if it is not queued), and the result of grant; 0 if the lock was not free
+-- Repairs a queue: grants the lock if it is free, marks it if it is held, and renews the TTL of the queue.
+-- ARGV: as in grant.lua, then the id of the owner that was seen last ('' for none) and the caller's entry "id ttl"
+-- returns the owner, its TTL in ms, Redis's time in µs, the index of the caller's entry in the queue
+-- (-1 if it is not queued), and the result of grant (0 if the lock was not free or the queue is empty)
 local owner, told = redis.call('GET', lock), 0
 if redis.call('EXISTS', queue) == 1 then
   if not owner then

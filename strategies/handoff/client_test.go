@@ -21,11 +21,11 @@ import (
 	ours "github.com/lockbench/lockbench/strategies/lock"
 )
 
-// The lock's commands go through the service's client, with all its options. Each test has a client that a service
-// may use but the suite does not.
+// The lock's commands go through the service's client, with all its options. Each test in this file uses a client
+// configuration that a service may have but that the conformance suite does not cover.
 
-// serve returns a service's Locker with the client. Close of the Locker must end within a minute, whatever the client
-// does.
+// serve returns a Locker that uses the service's client. The test fails if closing the Locker takes longer than a
+// minute.
 func serve(t *testing.T, client *redis.Client, options ...ours.Option) *ours.FencedLocker {
 	t.Helper()
 	locker, err := handoff.New(client, options...)
@@ -48,7 +48,7 @@ func serve(t *testing.T, client *redis.Client, options ...ours.Option) *ours.Fen
 	return locker
 }
 
-// pass acquires the lock and releases it.
+// pass acquires the lock on key and releases it. An error fails the test.
 func pass(t *testing.T, locker *ours.FencedLocker, key string) {
 	t.Helper()
 	lease, err := locker.Acquire(t.Context(), key)
@@ -60,7 +60,7 @@ func pass(t *testing.T, locker *ours.FencedLocker, key string) {
 	}
 }
 
-// tunnel is a connection without deadlines, such as one through SSH, that falls silent: written data is lost.
+// tunnel is a connection without deadlines, such as one through SSH. While silent is set, data written to it is lost.
 type tunnel struct {
 	net.Conn
 	silent *atomic.Bool
@@ -77,7 +77,8 @@ func (c tunnel) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// No call waits forever on a connection without deadlines: it ends with its context, or after patience.
+// On a connection without deadlines that no longer carries data, each call ends when its context ends. If the context
+// has no deadline, Acquire and TryAcquire end after the duration patience.
 func TestHalfOpenConnectionWithoutDeadlines(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -128,7 +129,7 @@ func TestHalfOpenConnectionWithoutDeadlines(t *testing.T) {
 	all.Wait()
 }
 
-// limiter lets commands pass unless it is closed, and counts how often it is asked.
+// limiter is a redis.Limiter that refuses all commands while closed is set. It counts the calls of Allow.
 type limiter struct {
 	closed atomic.Bool
 	asked  atomic.Int64
@@ -145,8 +146,8 @@ func (l *limiter) Allow() error {
 }
 func (l *limiter) ReportResult(error) {}
 
-// A command that a Limiter refuses was not sent. The caller gets the Limiter's error after one try, and nothing is
-// sent later.
+// A command that the client's Limiter refuses is not sent. The caller gets the Limiter's error after one try, and no
+// pending release is sent later.
 func TestLimiterRefuses(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -224,7 +225,7 @@ func TestHooksSeeTheCommands(t *testing.T) {
 	}
 }
 
-// A connection that takes longer than patience to open serves the calls that come after it is open.
+// While opening a connection takes longer than patience, calls may fail. Once a connection is open, calls succeed.
 func TestSlowDial(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -248,7 +249,8 @@ func TestSlowDial(t *testing.T) {
 	}
 }
 
-// ConnMaxLifetime replaces the connections of the lock's commands.
+// The connections of the lock's commands respect ConnMaxLifetime: with a lifetime of 20 ms, three acquisitions 50 ms
+// apart use three connections.
 func TestConnectionsAreReplaced(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -272,8 +274,8 @@ func TestConnectionsAreReplaced(t *testing.T) {
 	}
 }
 
-// repeating is a provider that sends the same credentials every 200 ms. go-redis does not use a connection while it
-// authenticates again.
+// repeating is a StreamingCredentialsProvider that sends the same credentials every 200 ms. While go-redis
+// re-authenticates a connection, it sends no other command on this connection.
 type repeating struct{}
 
 func (repeating) Subscribe(to auth.CredentialsListener) (auth.Credentials, auth.UnsubscribeFunc, error) {
@@ -294,7 +296,8 @@ func (repeating) Subscribe(to auth.CredentialsListener) (auth.Credentials, auth.
 	return same, func() error { once.Do(func() { close(over); ended.Wait() }); return nil }, nil
 }
 
-// RESP3 pushes on the connections and repeated credentials cause no new connections.
+// The lock does not open a new connection for each command, even if RESP3 pushes arrive on its connections or the
+// credentials are sent repeatedly.
 func TestPushesAndCredentialsCostNoConnections(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -314,15 +317,16 @@ func TestPushesAndCredentialsCostNoConnections(t *testing.T) {
 	for range 300 {
 		pass(t, locker, "key")
 	}
-	// go-redis may dial once for each time that credentials come.
+	// Credentials arrive every 200 ms, and go-redis may dial a new connection each time. The limit allows twice that
+	// number of connections, plus 20.
 	if n, most := connected()-before, 20+int64(time.Since(began)/(100*time.Millisecond)); n > most {
 		t.Errorf("300 acquisitions made %d connections in %v", n, time.Since(began))
 	}
 }
 
-// Of several concurrent tries, only those get ErrHeld that come after one has the lock, because the failure of
-// another try does not mean that there is a holder.
-func TestTriesTogetherFailAlike(t *testing.T) {
+// If concurrent calls of TryAcquire fail because of an outage, none of them returns ErrHeld, because the failure of one
+// call does not mean that the lock is held. If the lock is free, exactly one call gets it.
+func TestConcurrentTries(t *testing.T) {
 	t.Parallel()
 	for name, begin := range map[string]func(server *redistest.Server, look *redis.Client){
 		"outage":     func(server *redistest.Server, _ *redis.Client) { server.Pause() },
@@ -356,7 +360,6 @@ func TestTriesTogetherFailAlike(t *testing.T) {
 	})
 }
 
-// together makes n concurrent calls and returns their errors.
 func together(n int, call func() error) []error {
 	var all sync.WaitGroup
 	problems := make([]error, n)
@@ -367,7 +370,8 @@ func together(n int, call func() error) []error {
 	return problems
 }
 
-// A release that Redis refuses once is repeated: the next caller does not wait for the TTL.
+// Redis refuses the holder's first release. The process must repeat the release, so the waiter gets the lock long
+// before the TTL of an hour has passed.
 func TestReleaseIsRepeated(t *testing.T) {
 	onOne(t, both, func(t *testing.T, server *redistest.Server, variant string) {
 		a, b := trial.Start(t, server, variant, time.Hour), trial.Start(t, server, variant, time.Hour)
@@ -387,8 +391,9 @@ func TestReleaseIsRepeated(t *testing.T) {
 	})
 }
 
-// A process that is closed leaves no entry in a long queue, also not in the middle.
-func TestCloseLeavesNothingInALongQueue(t *testing.T) {
+// Close removes the process's entry from the lock's queue in Redis, even if 100 entries of other processes are ahead of
+// it and 100 are behind it.
+func TestCloseLeavesNoQueueEntries(t *testing.T) {
 	onOne(t, both, func(t *testing.T, server *redistest.Server, variant string) {
 		p := trial.Start(t, server, variant, time.Hour)
 		q := newQueue(t, server)
@@ -411,7 +416,7 @@ func TestCloseLeavesNothingInALongQueue(t *testing.T) {
 	})
 }
 
-// late is a hook that holds answers back.
+// late is a hook that delays the replies to each pipeline by 100 ms.
 type late struct{ tracer }
 
 func (*late) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
@@ -421,8 +426,9 @@ func (*late) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPi
 	}
 }
 
-// An answer that arrives after the lease's end is not reported as another holder, and leaves no lock.
-func TestLateAnswerIsNoOtherHolder(t *testing.T) {
+// If the reply to a request arrives after the lease has expired, TryAcquire returns an error other than ErrHeld,
+// because no other client holds the lock.
+func TestLateAnswerIsNotErrHeld(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	client := redis.NewClient(&redis.Options{Addr: server.Addr})

@@ -18,8 +18,8 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 )
 
-// It runs alone, because in parallel with other tests a busy machine makes Redis silent for longer than a client
-// tolerates.
+// TestCluster is not parallel. On a machine that is busy with other tests, a node may take longer to reply than a
+// client tolerates.
 func TestCluster(t *testing.T) {
 	top := redistest.StartTopology(t, "cluster:3")
 	for _, test := range []struct {
@@ -35,8 +35,9 @@ func TestCluster(t *testing.T) {
 	}
 }
 
-// In a cluster a process receives grant messages on the sharded channel of the lock's hash slot, for any key. The
-// check "moving slot" of the conformance suite tests that waiters follow a slot that moves.
+// In a cluster a process receives grant messages on the sharded channel of the lock's hash slot, whatever the key
+// contains. The check "moving slot" of the conformance suite tests that waiters keep working when a hash slot moves to
+// another node.
 func anyKey(t *testing.T, top *redistest.Topology) {
 	process := func(variant string) trial.Process {
 		p := openOn(t, top.Nodes(t)[0], variant, time.Hour)
@@ -66,7 +67,8 @@ func anyKey(t *testing.T, top *redistest.Topology) {
 	})
 }
 
-// A client of one node of a cluster cannot use the lock: it gets an error, at the latest at its first release.
+// A client created for a single node of a cluster cannot use the lock. It gets an error, at the latest at its first
+// release.
 func clientOfOneNode(t *testing.T, top *redistest.Topology) {
 	options := &redis.UniversalOptions{Addrs: top.Addrs()[:1], Password: top.Password(t)}
 	p := open(t, options, "handoff", time.Minute)
@@ -79,7 +81,7 @@ func clientOfOneNode(t *testing.T, top *redistest.Topology) {
 		} else {
 			elsewhere++
 		}
-		if err == nil || !strings.Contains(err.Error(), "create it with redis.NewClusterClient") {
+		if err == nil || !strings.Contains(err.Error(), "create the client with redis.NewClusterClient") {
 			t.Errorf("%d: it returned %v", n, err)
 		}
 	}
@@ -88,7 +90,8 @@ func clientOfOneNode(t *testing.T, top *redistest.Topology) {
 	}
 }
 
-// A lock whose channel the user may not subscribe to is refused; others on the same node work.
+// If the user may not subscribe to a lock's channel, waiting for that lock returns NOPERM. Locks on the same node whose
+// channels are permitted still work.
 func refusedChannel(t *testing.T, top *redistest.Topology) {
 	admin := top.Nodes(t)[0].Client.(*redis.ClusterClient)
 	err := admin.ForEachMaster(t.Context(), func(ctx context.Context, node *redis.Client) error {
@@ -121,7 +124,7 @@ func refusedChannel(t *testing.T, top *redistest.Topology) {
 	trial.Release(t, q.turns(lease, "a1"))
 }
 
-// Locks on many keys of a cluster do not keep connections or goroutines for each key.
+// After a process has used locks on many keys of a cluster, it keeps no connection or goroutine per key.
 func manyKeys(t *testing.T, top *redistest.Topology) {
 	const keys = 200
 	c := redistest.ClusterOf(t, top)
@@ -135,7 +138,7 @@ func manyKeys(t *testing.T, top *redistest.Topology) {
 		for n := range keys {
 			key := fmt.Sprint("key", n)
 			leases = append(leases, acquireKey(t, a, key))
-			q.comeFor(key, "waiter", b, time.Hour)
+			q.requestWithTTL(key, "waiter", b, time.Hour)
 		}
 		for _, lease := range leases {
 			released(t, lease)
@@ -150,7 +153,7 @@ func manyKeys(t *testing.T, top *redistest.Topology) {
 	}
 }
 
-// infoOfAll returns the sum of a figure of INFO over the nodes.
+// infoOfAll returns the sum of the INFO field figure over all nodes of the cluster.
 func infoOfAll(t *testing.T, c *redistest.Cluster, section, figure string) (sum int64) {
 	t.Helper()
 	for _, node := range c.Nodes {
@@ -159,7 +162,7 @@ func infoOfAll(t *testing.T, c *redistest.Cluster, section, figure string) (sum 
 	return sum
 }
 
-// info returns a figure of INFO.
+// info returns the number in the INFO field figure of a section.
 func info(t *testing.T, server *redis.Client, section, figure string) (n int64) {
 	t.Helper()
 	text, err := server.Info(t.Context(), section).Result()
@@ -173,8 +176,8 @@ func info(t *testing.T, server *redis.Client, section, figure string) (n int64) 
 	return n
 }
 
-// A failover by Sentinel, to a replica with all data of the killed primary, makes no second owner, repeats no token
-// and loses no waiter: each gets the lock once.
+// After a failover by Sentinel to a replica that has all data of the killed primary, the lock has only one owner, no
+// token is repeated, and each waiter gets the lock once.
 func TestSentinelFailover(t *testing.T) {
 	if _, err := exec.LookPath("redis-server"); err != nil {
 		t.Skip("Sentinel needs redis-server here: ", err)

@@ -15,7 +15,8 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 )
 
-// handoff and cohort are the same lock: processes may mix them.
+// handoff and cohort use the same protocol. A process of handoff and a process of cohort therefore exclude each other
+// and pass the lock to each other.
 func TestExcludesHandoff(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -44,7 +45,7 @@ func TestExcludesHandoff(t *testing.T) {
 
 func token(lease strategies.Lease) int64 { return lease.(strategies.Fenced).FencingToken() }
 
-// All invalid options are refused in one error.
+// A batch must be between 1 and 1024. OpenCohort reports an invalid batch and an invalid configuration in one error.
 func TestCohortOptions(t *testing.T) {
 	for batch, ok := range map[int]bool{-1: false, 0: false, 1: true, 1024: true, 1025: false} {
 		if err := (handoff.CohortOptions{Batch: batch}).Validate(); (err == nil) != ok {
@@ -52,8 +53,8 @@ func TestCohortOptions(t *testing.T) {
 		}
 	}
 	for list, want := range map[string]string{
-		"cohort:batch=0":    "option batch: it must be between 1 and 1024, not 0",
-		"cohort:batch=1025": "option batch: it must be between 1 and 1024, not 1025",
+		"cohort:batch=0":    "option batch must be between 1 and 1024, not 0",
+		"cohort:batch=1025": "option batch must be between 1 and 1024, not 1025",
 		"cohort:size=5":     `no option "size" (there are: batch)`,
 	} {
 		if _, err := strategies.ParseVariants(list); err == nil || !strings.Contains(err.Error(), want) {
@@ -61,8 +62,8 @@ func TestCohortOptions(t *testing.T) {
 		}
 	}
 	if _, err := handoff.OpenCohort(goredis.Config{}, handoff.CohortOptions{}); err == nil ||
-		!strings.Contains(err.Error(), "it needs 1 nodes") ||
-		!strings.Contains(err.Error(), "it must be between 1 and 1024, not 0") {
+		!strings.Contains(err.Error(), "the number of nodes must be at least 1, not 0") ||
+		!strings.Contains(err.Error(), "option batch must be between 1 and 1024, not 0") {
 		t.Errorf("Open said: %v", err)
 	}
 }

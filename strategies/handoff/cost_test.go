@@ -17,9 +17,9 @@ import (
 	"github.com/lockbench/lockbench/strategies/locktest"
 )
 
-// An acquire is one round trip, because it asks for the time before it knows that it has the lock. Together with the
-// release it costs five commands without waiters, three if the server can delete a key by its value; one less without
-// tokens.
+// Acquiring a free lock takes one round trip, because the process sends TIME together with SET. Without waiters, an
+// acquire and its release run five commands, or three if the server has a command that deletes a key by its value.
+// Without tokens the process sends no TIME, so both numbers of commands are one lower.
 func TestCostAlone(t *testing.T) {
 	variants := []string{"handoff", "cohort", "handoff:tokens=false"}
 	onOne(t, variants, func(t *testing.T, server *redistest.Server, variant string) {
@@ -53,8 +53,9 @@ func TestCostAlone(t *testing.T) {
 	})
 }
 
-// In processes with one client each, the cost of a turn does not depend on the number of waiters or on the lock:
-// queueing behind others, the release, and the message.
+// With one client per process, each turn costs the same commands, however many clients wait: one RPUSHX, the release
+// script with its message, and the script that confirms the next turn. RPUSHX queues the process of the last holder
+// again.
 func TestCostOfATurn(t *testing.T) {
 	t.Parallel()
 	for _, processes := range []int{3, 12} {
@@ -105,7 +106,7 @@ func TestCostOfATurn(t *testing.T) {
 	}
 }
 
-// attentive starts a process that does not check locks periodically.
+// attentive starts a process that checks its locks only once an hour, so that a test can count commands exactly.
 func attentive(t *testing.T, server *redistest.Server, variant string) trial.Process {
 	t.Helper()
 	p := trial.Start(t, server, variant, time.Hour)
@@ -113,8 +114,9 @@ func attentive(t *testing.T, server *redistest.Server, variant string) trial.Pro
 	return p
 }
 
-// A lease that is passed on within a process costs as much as one turn, and the release also queues the process
-// again.
+// Passing a lease on to 49 more waiters of the same process sends no command except the periodic check of the lease.
+// The release that then hands the lock to another process costs as much as one turn. The script of that release also
+// queues the first process again.
 func TestCostOfPasses(t *testing.T) {
 	t.Parallel()
 	const waiters = 50
@@ -148,7 +150,7 @@ func TestCostOfPasses(t *testing.T) {
 	if joining["evalsha"] != 1 || joining["rpush"] != 1 || joining["rpushx"] > 0 {
 		t.Errorf("%d were queued by %v, want one script", waiters, joining)
 	}
-	// The process checks at intervals that Redis still has the lease.
+	// While a process passes a lease on, it checks at most every 25 ms that Redis still has the lease.
 	if most := int(passed/(25*time.Millisecond)) + 1; passes["evalsha"] > most {
 		t.Errorf("%d passes in %v looked %d times", waiters-1, passed, passes["evalsha"])
 	}
@@ -169,7 +171,8 @@ func TestCostOfPasses(t *testing.T) {
 	}
 }
 
-// A process that waits for many locks checks at most a hundred of them a second.
+// A process checks at most a hundred locks a second, so 1000 concurrent waits do not multiply the load on Redis. The
+// test allows 150 scripts a second.
 func TestCostOfWaitingForManyLocks(t *testing.T) {
 	t.Parallel()
 	const keys, window = 1000, 3 * time.Second

@@ -1,7 +1,8 @@
--- Publishes to the process itself, which checks by this that it receives messages from the server of its commands.
--- ARGV: …, the message
--- returns how many connections have received it
+-- Publishes a message to the calling process, which learns in this way whether its subscription is on the
+-- server that executes its commands.
+-- ARGV: as in grant.lua, then the message
+-- returns how many connections have received the message
 --
--- The message is not replicated, like those of a grant, because listeners at a replica must not receive it.
+-- Like a grant message it is not replicated, because subscribers on a replica must not receive it.
 redis.set_repl(redis.REPL_NONE)
 return redis.call('SPUBLISH', ARGV[1] .. ARGV[2], ARGV[3])

@@ -39,8 +39,8 @@ func Example() {
 		return
 	}
 	lease := acquired.(*handoff.Lease)
-	// Each write carries the token, so that the store can refuse it after a later holder's write. No work is started
-	// that may not end in time.
+	// The store receives the token with each write and can refuse a write that arrives after the write of a later holder.
+	// The holder starts the work only if the lease is valid for long enough to finish it.
 	if time.Until(lease.ValidUntil()) > 2*time.Second {
 		fmt.Println("ship order 42, token is set:", lease.FencingToken() > 0)
 	}

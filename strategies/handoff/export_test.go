@@ -7,10 +7,11 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// Patience is the longest time of a call without an answer.
+// Patience is how long a call keeps trying while Redis does not reply.
 const Patience = patience
 
-// Scripts are the hashes of the scripts that may grant the lock to the next waiter or extend it.
+// Scripts contains, by name, the hash of each script that grants or extends the lock. A test replaces these scripts by
+// the scripts recorded for a format.
 var Scripts = map[string]string{
 	"queue": queueScript.hash, "release": releaseScript.hash, "leave": leaveScript.hash,
 	"check": checkScript.hash, "extend": extendScript.hash,
@@ -19,7 +20,8 @@ var Scripts = map[string]string{
 // ReleaseSource is the source of the script that releases a lock.
 var ReleaseSource = releaseScript.source
 
-// Behind returns the Lease behind the value that a caller gets.
+// Behind returns the *Lease behind the lease that Acquire returned. If the lock has no tokens, Acquire returns a
+// wrapper around the *Lease.
 func Behind(lease strategies.Lease) *Lease {
 	if held, fenced := lease.(*Lease); fenced {
 		return held
@@ -27,12 +29,12 @@ func Behind(lease strategies.Lease) *Lease {
 	return lease.(struct{ unfenced }).unfenced.(*Lease)
 }
 
-// Attend sets the time between a process's checks of a lock's state, so that a machine that stands still does not
-// cause checks. The Locker must not have been used yet.
+// Attend sets the interval at which a process checks the state of its locks. With a long interval no check runs during
+// a test, even if the machine stalls. The Locker must not have been used yet.
 func Attend(l *Locker, attention time.Duration) { l.attention, l.echoed = attention, time.Now() }
 
-// Waiting returns how many callers of the process wait for a key with the TTL, and whether all slots that they need
-// are queued at Redis.
+// Waiting returns how many callers of the process wait for a key with the given TTL. queued is true if these callers
+// have enough slots and Redis has confirmed all of them.
 func Waiting(l *Locker, key string, ttl time.Duration) (n int, queued bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -51,7 +53,7 @@ func Waiting(l *Locker, key string, ttl time.Duration) (n int, queued bool) {
 	return lq.waiters.Len(), true
 }
 
-// Asking reports whether a caller's request for a lock that may be free is under way.
+// Asking reports whether a caller's direct request for the lock, sent without queueing, is under way.
 func Asking(l *Locker, key string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -59,7 +61,8 @@ func Asking(l *Locker, key string) bool {
 	return lq != nil && lq.asking != nil
 }
 
-// Listener returns the subscription of the process; nil until Redis has confirmed it.
+// Listener returns the subscription of the process, or nil if Redis has not confirmed it. If two calls return different
+// results, the process has subscribed again between the calls.
 func Listener(l *Locker) any {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -73,11 +76,11 @@ func Listener(l *Locker) any {
 	return nil
 }
 
-// Quiet reports whether the process has no lock, no waiter and no pending release.
+// Quiet reports whether the process has no lease, no waiter, no slot and no pending release.
 func Quiet(l *Locker) bool { return Left(l) == "" }
 
-// Left describes the state that a process keeps for locks that it neither holds nor waits for; empty if there is
-// none.
+// Left names one thing that the process still keeps: a local queue in use, a pending release, a slot or a lease. It
+// returns "" if nothing is left.
 func Left(l *Locker) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -104,8 +107,8 @@ func Lines(l *Locker) int {
 	return len(l.localQueues)
 }
 
-// ForgottenTwice forgets a key's local queue a second time when the key's next queue has a waiter. It reports whether
-// the next queue is still registered.
+// ForgottenTwice calls forget twice for a key's local queue, the second time after the key has a new local queue with a
+// waiter. It reports whether the new queue is still registered, as it must be.
 func ForgottenTwice(l *Locker, key string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -119,8 +122,8 @@ func ForgottenTwice(l *Locker, key string) bool {
 	return l.localQueues[next.localQueueKey] == next
 }
 
-// GiveUpListening makes the process find a silent subscription as soon as the Locker is being closed. It reports
-// whether the process still listened then.
+// GiveUpListening waits until the Locker is being closed, then ends its subscriptions as if Redis had stopped replying.
+// It reports whether the process was still subscribed at that time.
 func GiveUpListening(l *Locker) bool {
 	for {
 		l.mu.Lock()
@@ -138,8 +141,7 @@ func GiveUpListening(l *Locker) bool {
 	return n > 0
 }
 
-// OweLate adds a pending release after Close has ended the context of the tasks, like a command under way that
-// arrives after the release of its slot. It returns the id.
+// OweLate adds a pending release after Close has canceled the Locker's tasks. It returns the id that is to be released.
 func OweLate(l *Locker, key string) (id string) {
 	id = ID(l, key)
 	lock := l.config.Key(key)
@@ -152,8 +154,8 @@ func OweLate(l *Locker, key string) (id string) {
 	return id
 }
 
-// Owe adds a pending release of a slot in a key's queue, after it has called before with the queue's name. The
-// channel is closed when Redis has answered.
+// Owe adds a pending release of a slot in the queue of key. If before is not nil, Owe first calls it with the name of
+// the queue at Redis. The returned channel is closed when Redis has replied to the release.
 func Owe(l *Locker, key string, before func(queue string)) <-chan struct{} {
 	l.mu.Lock()
 	lq := l.localQueue(key, l.config.TTL)
@@ -167,11 +169,12 @@ func Owe(l *Locker, key string, before func(queue string)) <-chan struct{} {
 	return l.addPending(lq.names, entry(l.ids.next(lq.lock), l.config.TTL), false)
 }
 
-// ID returns an id that the process makes for a key's lock and does not keep.
+// ID returns a new id of the process for the lock of key. The process has no slot with this id.
 func ID(l *Locker, key string) string { return l.ids.next(l.config.Key(key)) }
 
-// ReplaceGranted replaces a waiter's slot that a check has not found, and that a late command may queue. If granted,
-// the slot has got the lock since. It returns whether the process then releases the lock of the slot's id.
+// ReplaceGranted calls replace for a waiter's slot that a check did not find at Redis, although a late command may
+// still queue it. If granted is true, the slot got the lock after that check. released is true if the process then has
+// a pending release of the slot's id.
 func ReplaceGranted(l *Locker, key string, granted bool) (released bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -1,6 +1,6 @@
--- Renews a lease. A late command does not shorten a lease that a later one has extended.
--- KEYS and ARGV: as in grant.lua, id, TTL in ms
--- returns Redis's time in µs, or 0 if the caller does not have the lock
+-- Renews a lease. A command that arrives late does not shorten a lease that a later command has extended.
+-- KEYS and ARGV: as in grant.lua, then the id and the TTL in ms
+-- returns Redis's time in µs, or 0 if the id does not own the lock
 local owner = redis.call('GET', KEYS[1])
 if owner ~= ARGV[3] and owner ~= ARGV[3] .. '+' then
   return 0

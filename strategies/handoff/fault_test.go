@@ -19,25 +19,28 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 )
 
-// fewConnections is more than two processes need in two seconds, and far less than processes open that reconnect
-// after each error.
+// fewConnections limits how many connections two processes may open in 1.5 s. Processes that reconnect after each error
+// without a pause would open far more.
 const fewConnections = 60
 
-// fault is a state of the server, from begin to end, in which a lock does not work.
+// fault is a state in which the server refuses commands that the lock needs. The commands in begin cause the fault, and
+// the commands in end remove it.
 type fault struct {
 	begin, end []string // commands
 	args       []string // of the server
-	// partly is true if the lock may still be acquired while no other client wants it.
+	// partly is true if clients can still acquire a lock for which no other client waits.
 	partly bool
 }
 
-// setting is a fault by the server's configuration.
+// setting returns the fault that begins when the server's configuration parameter name is set to faulty, and ends when
+// it is set to usual.
 func setting(name, faulty, usual string) fault {
 	set := "CONFIG SET " + name + " "
 	return fault{begin: []string{set + faulty}, end: []string{set + usual}}
 }
 
-// without is a fault of the default user's rights.
+// without returns a fault in which the default user lacks a right. The ACL rule right takes it away, and granted gives
+// it back.
 func without(right, granted string, partly bool) fault {
 	const user = "ACL SETUSER default "
 	return fault{begin: []string{user + right}, end: []string{user + granted}, partly: partly}
@@ -59,7 +62,8 @@ var faults = map[string]fault{
 	"no lists":    without("-@list", "+@list", true),
 }
 
-// start makes a server refuse commands by the fault.
+// start causes the fault, which has the given name in faults. Unless the fault is partial, start waits until the server
+// refuses writes.
 func (f fault) start(t *testing.T, name string, server *redis.Client) {
 	t.Helper()
 	for _, command := range f.begin {
@@ -77,9 +81,9 @@ func (f fault) start(t *testing.T, name string, server *redis.Client) {
 	}
 }
 
-// While a server refuses commands that the lock needs, no client gets the lock unless it was released, and waiters do
-// not reconnect repeatedly. When the cause ends, the fault ends too, also for a process without other activity: all
-// waiters get the lock, and each process can acquire it and pass it on.
+// While a server refuses commands that the lock needs, a waiter gets the lock only if the holder's release succeeded,
+// and waiters pause before they reconnect. Once the server accepts the commands again, all waiters get the lock. Each
+// process can then acquire the lock and pass it on, even a process that was idle during the fault.
 func TestFaultEndsWithItsCause(t *testing.T) {
 	t.Parallel()
 	for name, fault := range faults {
@@ -101,7 +105,7 @@ func TestFaultEndsWithItsCause(t *testing.T) {
 					t.Errorf("two processes, of which one waits, made %d connections", n)
 				}
 				after := process()
-				granted := struggle(t, "another", holder, after)
+				granted := requestRepeatedly(t, "another", holder, after)
 				if len(granted) > 0 && !fault.partly {
 					t.Error("a lock was granted in spite of the fault")
 				}
@@ -129,8 +133,9 @@ func TestFaultEndsWithItsCause(t *testing.T) {
 	}
 }
 
-// struggle makes each process request a lock repeatedly for a while, and returns the granted leases.
-func struggle(t *testing.T, key string, processes ...trial.Process) (leases []*holding) {
+// requestRepeatedly makes each process request the lock on key repeatedly for 200 ms, and returns the leases that were
+// granted.
+func requestRepeatedly(t *testing.T, key string, processes ...trial.Process) (leases []*holding) {
 	for end := time.Now().Add(200 * time.Millisecond); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		for _, p := range processes {
 			ctx, cancel := context.WithTimeout(context.Background(), 30*time.Millisecond)
@@ -144,7 +149,8 @@ func struggle(t *testing.T, key string, processes ...trial.Process) (leases []*h
 	return leases
 }
 
-// alive expects that each process can acquire the lock, and that the others wait for it and get it.
+// alive makes each process in turn acquire the lock. While that process holds the lock, one waiter of every process
+// queues, and each of these waiters must then get the lock.
 func alive(t *testing.T, q *queue, processes ...trial.Process) {
 	t.Helper()
 	for n, p := range processes {
@@ -157,10 +163,10 @@ func alive(t *testing.T, q *queue, processes ...trial.Process) {
 	}
 }
 
-// Acquires, waits for any of many keys and extensions return the error of an outage; waiters find it by a check. A
-// context of 10 ms ends a call within much less than a second, also in a process without connections. The calls leave
-// nothing behind, and no lock stays taken without a holder.
-func TestAnOutageIsTold(t *testing.T) {
+// While Redis is paused, Acquire, TryAcquire, Extend and waits for any of 300 keys return the error of the outage. The
+// waiters learn of it by their periodic checks. A context of 10 ms ends a call within limit, also in a process without
+// connections. After the outage no lock stays taken without a holder, and Redis keeps no entry.
+func TestOutageIsReported(t *testing.T) {
 	const keys = 300
 	const limit = 4 * time.Second // enough for a machine that stands still
 	onOne(t, both, func(t *testing.T, server *redistest.Server, variant string) {
@@ -173,7 +179,7 @@ func TestAnOutageIsTold(t *testing.T) {
 		for n := range keys - 1 {
 			key := fmt.Sprint("key ", n)
 			leases = append(leases, acquireKey(t, h, key))
-			q.comeFor(key, "another", p, p.Config.TTL)
+			q.requestWithTTL(key, "another", p, p.Config.TTL)
 		}
 		poll.Until(t, "all wait", func() bool {
 			return handoff.Lines(locker(p)) == keys && q.server.DBSize(t.Context()).Val() == 2*keys+1
@@ -225,9 +231,9 @@ func TestAnOutageIsTold(t *testing.T) {
 	})
 }
 
-// A server that cannot run a script even by its source refuses a release at once. Only the pending release is sent
-// again.
-func TestScriptThatIsNeverKnown(t *testing.T) {
+// If a server knows a script neither by its hash nor by its source, Release returns the error NOSCRIPT without
+// repeating the command. The pending release is sent later.
+func TestUnknownScriptIsRefusedAtOnce(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	// The wire replaces EVAL by EVALSHA, so that Redis takes the source of a script for a hash.
@@ -242,10 +248,12 @@ func TestScriptThatIsNeverKnown(t *testing.T) {
 	}
 }
 
-// A late command may queue a slot that a check has not found, and another check may find it to be the owner, before the
-// first one replaces it. The process must not release the lease that the slot has got; a slot without a lease must be
-// released, because the late command may still come. An hour of chaos found two holders of one lock this way.
-func TestASlotThatGotTheLockIsNotReleased(t *testing.T) {
+// The check of one local queue does not find slot p at Redis. A late command then queues p, Redis grants the lock to p,
+// and the check of another local queue learns of this grant. When the first check replaces p, it must not release the
+// lease of p. If p has no lease, the first check must add a pending release for the id of p, because the late command
+// may still arrive. In a run of TestChaos for an hour, one lock had two holders because the first check had released
+// the lease of p.
+func TestGrantedSlotIsNotReleased(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	for _, granted := range []bool{true, false} {

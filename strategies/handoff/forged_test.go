@@ -19,14 +19,16 @@ import (
 	"github.com/lockbench/lockbench/strategies/locktest"
 )
 
-// message returns the grant message of Redis, whose computation needs the whole id.
+// message returns the grant message that Redis would publish when it grants lock, with the given token, to the slot id.
+// The secret in id determines the proof in the message.
 func message(id string, token int64, lock string) string {
 	sum := sha1.Sum(fmt.Appendf(nil, "%s %d %s", id, token, lock)) //nolint:gosec // as above
 	name := id[:strings.LastIndex(id, ":")]
 	return fmt.Sprintf("%s %d %s %s", name, token, hex.EncodeToString(sum[:8]), lock)
 }
 
-// forgeries are messages for the slots of a process, whose name its channel shows, and for foreign keys.
+// forgeries returns forged grant messages for the process that listens on the channel. They have wrong proofs, tokens
+// out of range, keys of other locks, or an invalid form.
 func forgeries(channel string) (all []string) {
 	process := channel[strings.LastIndex(channel, ":")+1:]
 	for n := range 60 {
@@ -42,9 +44,10 @@ func forgeries(channel string) (all []string) {
 		"logged-in 1 session:42", process+":1 1 session:42", process+":2 1  trial:other", "", " ", "  ", "   ")
 }
 
-// A client that may publish but not read cannot choose a token, even with a proof made from an id without its secret,
-// and causes few scripts, however many messages it sends. The check "forged messages" of the conformance suite also
-// tests that there is no second holder and that no key is deleted.
+// A client that may publish, but may not read the keys, cannot choose a fencing token, even if it makes proofs from ids
+// without their secrets. The test publishes at least 250 messages as such a client. They may cause at most 60 scripts
+// to run. The check "forged messages" of the conformance suite also tests that there is no second holder and that no
+// key is deleted.
 func TestForgedMessages(t *testing.T) {
 	onOne(t, every, func(t *testing.T, server *redistest.Server, variant string) {
 		h, p := attentive(t, server, variant), attentive(t, server, variant)
@@ -82,9 +85,10 @@ func TestForgedMessages(t *testing.T) {
 	})
 }
 
-// A client that reads the queue and publishes can make a message with the right proof. Redis has not granted the
-// lock, so the slot stays in the queue and later gets its token from Redis.
-func TestMessageThatOthersHeardBefore(t *testing.T) {
+// A client that may read the queue and publish can make a message with a valid proof. If Redis has not granted the
+// lock, the slot named in the message stays in the queue. The lease that this slot gets later has a token from Redis,
+// not the forged one.
+func TestForgedMessageWithValidProof(t *testing.T) {
 	t.Parallel()
 	for _, variant := range slotKinds {
 		p := newPair(t, variant, time.Hour, 1, 0)
@@ -113,10 +117,10 @@ func TestMessageThatOthersHeardBefore(t *testing.T) {
 	}
 }
 
-// A message stays on the server on which it is published: a listener at a replica receives no grant messages of the
-// primary. A client that listens at the primary, and publishes at the former primary, where a process still listens,
-// cannot choose a token.
-func TestListeningAtADemotedPrimary(t *testing.T) {
+// Redis does not replicate grant messages, so a subscriber on a replica receives none of the primary's messages. After
+// a failover, a process may still be subscribed to the former primary. A client may copy a message of the new primary,
+// replace its token, and publish it on the former primary. The lease of the process must not get that token.
+func TestListenerAtDemotedPrimary(t *testing.T) {
 	t.Parallel()
 	pair := redistest.StartPair(t)
 	ctx := t.Context()
@@ -161,7 +165,7 @@ func TestListeningAtADemotedPrimary(t *testing.T) {
 	trial.Release(t, held)
 }
 
-// forger is a user that may publish and list the channels.
+// forger returns a client of a new user. The user may only publish on shard channels and list these channels.
 func forger(t *testing.T, admin *redis.Client, address string) *redis.Client {
 	t.Helper()
 	rights := []any{"+spublish", "+pubsub|shardchannels", "&*"}
@@ -174,7 +178,7 @@ func forger(t *testing.T, admin *redis.Client, address string) *redis.Client {
 	return c
 }
 
-// listenToAll makes a client receive all messages that are published at another server.
+// listenToAll uses server to subscribe to all shard channels that have a subscriber on the server of channelsOf.
 func listenToAll(t *testing.T, channelsOf, server *redis.Client) *redis.PubSub {
 	t.Helper()
 	listener := server.SSubscribe(t.Context())

@@ -15,7 +15,8 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 )
 
-// recorded starts a process that runs the recorded scripts of the format in place of the present ones.
+// recorded starts a process that runs the scripts recorded in testdata/format1 instead of the current ones. The
+// returned wire counts how often each script was replaced.
 func recorded(t *testing.T, server *redistest.Server, variant string) (trial.Process, *wire) {
 	t.Helper()
 	w := &wire{instead: map[string]string{}, replaced: map[string]int{}}
@@ -40,8 +41,9 @@ func recorded(t *testing.T, server *redistest.Server, variant string) (trial.Pro
 	return w.start(t, server, variant, time.Hour), w
 }
 
-// Processes with the recorded scripts and processes with the present scripts take turns, as during the rollout of a
-// service. If this test fails, the format needs another number and newly recorded scripts (DESIGN.md, "Versions").
+// Processes with the scripts recorded in testdata/format1 and processes with the current scripts pass the lock to each
+// other, as during the rollout of a service. If this test fails, the format needs another number and newly recorded
+// scripts (DESIGN.md, "Versions").
 func TestFirstVersionOfTheFormat(t *testing.T) {
 	t.Parallel()
 	for variant, attention := range map[string]time.Duration{
@@ -100,7 +102,8 @@ func TestFirstVersionOfTheFormat(t *testing.T) {
 	}
 }
 
-// work acquires the lock several times. In between it cancels waits.
+// work acquires the lock 20 times and calls had for each lease. Before every fifth acquisition it also starts a wait
+// that ends after 1 ms.
 func work(t *testing.T, p trial.Process, had func()) {
 	for turn := range 20 {
 		limits := []time.Duration{patience}

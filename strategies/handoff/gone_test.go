@@ -14,9 +14,9 @@ import (
 	"github.com/lockbench/lockbench/strategies/locktest"
 )
 
-// A script skips the slots of processes that no longer listen, also when another client listens to all messages. If
-// there are more than one script examines, the waiters handle the rest.
-func TestGoneProcessesArePassedOver(t *testing.T) {
+// A script skips the slots of processes that no longer listen, even if a PSUBSCRIBE client receives all messages. One
+// script examines at most 64 such slots. If there are more, later scripts of the waiters skip the rest.
+func TestDeadProcessesAreSkipped(t *testing.T) {
 	t.Parallel()
 	for _, gone := range []int{5, 63, 200} {
 		t.Run(fmt.Sprint(gone), func(t *testing.T) {
@@ -37,7 +37,7 @@ func TestGoneProcessesArePassedOver(t *testing.T) {
 			if calls["lpop"] != gone+1 {
 				t.Errorf("%d slots were skipped", calls["lpop"]-1)
 			}
-			// The waiter's process may publish an echo to itself.
+			// One additional message is allowed, because the waiter's process may publish an echo to itself.
 			if n := calls["spublish"]; gone < 64 && (n < gone+1 || n > gone+2) {
 				t.Errorf("%d messages", calls["spublish"])
 			}
@@ -46,7 +46,8 @@ func TestGoneProcessesArePassedOver(t *testing.T) {
 	}
 }
 
-// A process that listens but does nothing, such as a stopped one, costs a single TTL for all its slots.
+// A process that is still subscribed but has stopped running gets one turn, which lasts for one TTL. After that all its
+// other slots are skipped.
 func TestStoppedProcessCostsOneTTL(t *testing.T) {
 	t.Parallel()
 	const ttl = 1500 * time.Millisecond
@@ -80,17 +81,18 @@ func TestStoppedProcessCostsOneTTL(t *testing.T) {
 	p.done(p.turns(lease, "two"))
 }
 
-// A grant to a slot that the process does not know goes to the next slot.
-func TestUnknownTurnIsPassedOn(t *testing.T) {
+// If Redis grants the lock to an id for which the process has no slot, the process releases the lock, and the next slot
+// gets it.
+func TestGrantToUnknownSlotIsPassedOn(t *testing.T) {
 	t.Parallel()
 	p := newPair(t, "handoff", time.Hour, 1, 0)
 	p.server.LPush(t.Context(), list, handoff.ID(locker(p.a), "key")+" 3600000")
 	p.done(p.turns(p.first, "a1"))
 }
 
-// Waiters keep their slots when subscriptions break, whatever Redis's clock is set to. A process gets a turn again
-// whose message it did not receive.
-func TestPlacesOutliveBreaks(t *testing.T) {
+// Waiters keep their slots when their subscriptions break, however far Redis's clock is from the clock of the
+// processes. A process that missed the message about its turn gets another turn.
+func TestSlotsSurviveBrokenSubscriptions(t *testing.T) {
 	t.Parallel()
 	for _, ahead := range []time.Duration{-time.Hour, 0, time.Hour} {
 		t.Run(fmt.Sprint(ahead), func(t *testing.T) {
@@ -122,7 +124,8 @@ func TestPlacesOutliveBreaks(t *testing.T) {
 	}
 }
 
-// Without waiters Redis keeps no key. The queue of waiters that have all died is kept for ten minutes.
+// Redis keeps no key if no client holds the lock or waits for it. If the holder and all waiters die, Redis keeps the
+// lock for its TTL and the queue for ten minutes.
 func TestKeysExpire(t *testing.T) {
 	onOne(t, slotKinds, func(t *testing.T, server *redistest.Server, variant string) {
 		p := newPairOn(t, server, variant, time.Minute, 1, 1)
@@ -144,8 +147,8 @@ func TestKeysExpire(t *testing.T) {
 	})
 }
 
-// If Redis loses a lease that is being passed on, the process notices it at the first pass after 25 ms, and the
-// present holder gets the loss reported.
+// If Redis loses a lease that a process is passing on, the process notices this at the first pass that is at least 25
+// ms after its last check. The channel Lost of the current holder's lease is then closed.
 func TestFlushEndsPassing(t *testing.T) {
 	t.Parallel()
 	p := newPair(t, "cohort", time.Hour, 4, 0)
@@ -166,8 +169,8 @@ func TestFlushEndsPassing(t *testing.T) {
 	p.done(p.turns(other, "a3 a4"))
 }
 
-// Tokens increase after a restart from a snapshot that is older than the last token, and beyond 2038, when seconds
-// exceed 31 bits.
+// Tokens keep increasing after Redis restarts from a snapshot that is older than the last token. They also keep
+// increasing after 2038, when a time in seconds no longer fits into 31 bits.
 func TestTokensGrow(t *testing.T) {
 	each(t, both, func(t *testing.T, variant string) {
 		server := redistest.Start(t)
@@ -178,7 +181,7 @@ func TestTokensGrow(t *testing.T) {
 		}
 		server.Kill()
 		server.RestartWithData(t)
-		// A release on a broken connection has an unknown result, so the test waits for a working connection.
+		// The result of a release on a broken connection is unknown, so the test waits for a working connection.
 		poll.Until(t, "the process is back", func() bool { return locker(p).Prepare(t.Context(), nil) == nil })
 		trial.Release(t, acquire(t, p)) // with a larger token than all before
 

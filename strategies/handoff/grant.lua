@@ -14,17 +14,17 @@ local function now()
   return time[1] * 1000000 + time[2]
 end
 
--- tell returns the grant message for an owner: "process:number token proof lock". The proof needs
--- the id's secret and does not reveal it, so a client that only listens or publishes can neither
--- make nor change a message.
+-- tell returns the grant message for an owner: "process:number token proof lock". The proof is computed
+-- from the id's secret and does not reveal it, so a client that can only subscribe and publish can
+-- neither make nor change a message.
 local function tell(id, token)
   local said = string.format(' %.0f ', token)
   local proof = string.sub(redis.sha1hex(id .. said .. KEYS[1]), 1, 16)
   return string.sub(id, 1, (string.find(id, ':', 28, true) or 0) - 1) .. said .. proof .. ' ' .. KEYS[1]
 end
 
--- mark marks the lock: a process may wait for it. It does not change the value of another library,
--- because that library compares it when it releases.
+-- mark appends + to the owner's id, because a process may now wait for the lock. It does not change the
+-- value of another library's lock, because that library compares the value when it releases.
 local function mark(owner)
   if string.find(owner, '^%w+:%w+') and string.sub(owner, 27, 27) == ':' and string.sub(owner, -1) ~= '+' then
     redis.call('APPEND', KEYS[1], '+')
@@ -32,12 +32,12 @@ local function mark(owner)
 end
 
 -- grant gives the lock, with a token above the given one, to the first id in the queue whose
--- process receives the message. LPOP comes first: a server that refuses writes refuses it before
--- any message is sent, and after it Redis refuses no write of this script. The messages are not
--- replicated, because listeners at a replica are not counted here. A token that was offered is
--- not offered again.
--- returns the result of tell if the new owner is of the caller's process, 1 if the lock is free, 2 if
--- another process has it, 3 if it is free and processes are still queued, which check it themselves
+-- process receives the message. LPOP comes first, because a server that refuses writes then refuses
+-- LPOP before any message is sent, and after it Redis refuses no write of this script. The messages are
+-- not replicated, because SPUBLISH does not count subscribers on a replica. A token that was offered is
+-- not offered again, even if no process received the message.
+-- returns the result of tell if the new owner is an id of the caller's process, 1 if the lock is free, 2 if
+-- another process has it, 3 if it is free and processes are still queued, whose next check grants it
 local function grant(token)
   local lock, queue = KEYS[1], KEYS[2]
   for _ = 1, 64 do

@@ -1,22 +1,24 @@
-// Package handoff is a lock that a release hands to the next waiter. Waiters do not poll.
+// Package handoff implements a lock that a release hands to the next waiter. Waiters do not poll.
 //
 //	locker, err := handoff.New(client, lock.TTL(10*time.Second))
 //	lease, err := locker.Acquire(ctx, "order:17", lock.Wait(2*time.Second))
 //	defer lease.Release(context.WithoutCancel(ctx))
 //
-// The lock is a string with the owner's id. The queue is a list in Redis with one entry for each waiting process, or
-// with Linger 0 for each waiter.
+// The lock KEY is a string with the owner's id. The queue KEY:handoff (in a cluster {KEY}:handoff) is a list with one
+// entry for each waiting process, or with Linger 0 for each waiter.
 //
-//  1. Acquire sends SET NX GET PX, and TIME for the fencing token, in one round trip; in a cluster it runs one script
-//     instead. If the lock is taken, the process subscribes to its channel and queues an entry.
-//  2. A waiter waits in its process, in the order of arrival. When a message announces the turn of the process, the
-//     process confirms it by one script, and its first waiter gets the lease.
+//  1. Acquire sends SET KEY ID NX GET PX, and TIME for the fencing token, in one round trip; in a cluster it runs one
+//     script instead. If the lock is taken, the process subscribes to its own channel, and one script queues an
+//     entry (RPUSH).
+//  2. The waiters of a process wait in the order of arrival. When a message announces the turn of the process, the
+//     process confirms that turn by one script, and its first waiter gets the lease.
 //  3. Release passes the lease to the next waiter of the process without a command, within the bounds of Options.
-//     Otherwise one script takes the first entry out of the queue, makes it the owner with a fresh TTL, and publishes
-//     that to its process. If the queue is empty, the release deletes the lock.
+//     Otherwise one script takes the first entry out of the queue (LPOP), makes it the owner with a fresh TTL (SET PX),
+//     and publishes a message to the process of that entry (SPUBLISH). If the queue is empty, the script deletes the
+//     lock (DEL).
 //
-// A release notifies the process of the next waiter only. When a holder's lease expires, a waiting process runs a
-// script that hands the lock to the next.
+// A release notifies only the process of the next waiter. When a holder's lease expires, a waiting process runs a
+// script that hands the lock to the next waiting process.
 //
 // While callers wait, a process also sends periodic checks. Once a second it publishes a message to itself, to check
 // that its subscription still receives messages. For each lock that it waits for, it runs one script a second that
@@ -51,7 +53,7 @@ import (
 //go:embed handoff.md
 var doc string
 
-// Strategy describes the lock, for registration under its name.
+// Strategy returns the Info, the options and the constructor of the lock, for registration as handoff.
 func Strategy() strategies.Strategy {
 	return strategies.Define(info("handoff", doc, "a release hands the lock to the next waiter: in the process for at "+
 		"most linger, then in the process that has waited longest"), Defaults(), Open)
@@ -60,7 +62,7 @@ func Strategy() strategies.Strategy {
 // since is the oldest version of Redis on which the lock works.
 var since = strategies.Since{Redis: "7.0", For: "sharded channels"}
 
-// info describes the lock under one of its two names.
+// info returns the description of the lock for one of its two names, handoff and cohort.
 func info(name, doc, summary string) strategies.Info {
 	return strategies.Info{
 		Doc:         doc,
@@ -91,20 +93,20 @@ func info(name, doc, summary string) strategies.Info {
 
 // Options are the options of one process; other processes may have different ones.
 //
-// A process that has the lock passes it on to its own waiters before it releases the lock to other processes: only to
-// callers that were already waiting when the process got the lock, and only for Linger. A pass sends no command. Within
-// a process, callers that request the same TTL get the lock in the order of their calls. Each client of another process
-// overtakes a waiter at most once for each lease that the waiter's process gets before the waiter's turn. The process
-// gets one such lease if the earlier waiters finish within Linger; otherwise it gets at most one for each of them, plus
-// one. With Linger 0 each waiter has a separate slot in Redis's queue, and all waiters get the lock in the order in
-// which Redis received the requests.
+// A process that has the lock passes it on to its own waiters before it releases the lock to other processes. It does
+// so for at most Linger, and only to callers that were already waiting when the process got the lock. A pass sends no
+// command. Within a process, callers that request the same TTL get the lock in the order of their calls. A client of
+// another process can overtake a waiter once for each lease that the waiter's process gets until the waiter has its
+// turn. The process gets only one such lease if the earlier waiters finish within Linger. Otherwise it gets at most one
+// for each earlier waiter, plus one. With Linger 0 each waiter has a separate slot in Redis's queue, and all waiters
+// get the lock in the order in which Redis received the requests.
 //
 // The order has three exceptions. A caller may take over the slot of a caller of the same process that has given up. A
 // process that misses the message about its turn returns to the head of the queue. After a holder dies, the first
 // process to send a request gets the lock.
 type Options struct {
-	// Linger is how long a process may pass the lock on among its own waiters before other processes get it. With 0 it
-	// passes nothing on.
+	// Linger is how long a process may pass a lease on among its own waiters before other processes get the lock. With 0 a
+	// process never passes a lease on.
 	Linger time.Duration `opt:"linger" help:"how long a process may pass the lock on to its own waiters; 0: never"`
 	// Tokens enables fencing tokens. Without them, acquiring a free lock needs no TIME, and leases are not
 	// strategies.Fenced. Processes with and without tokens may share a lock.
@@ -113,7 +115,7 @@ type Options struct {
 	Turns int
 }
 
-// Defaults returns the Options with the lowest load on Redis.
+// Defaults returns the Options with the lowest load on Redis: passing on for up to 200 ms, and fencing tokens.
 func Defaults() Options { return Options{Linger: 200 * time.Millisecond, Tokens: true} }
 
 // Refine adapts the Info to these Options: with Linger 0 the lock is FIFO, and without Tokens it has no fencing.
@@ -127,27 +129,28 @@ func (o Options) Refine(info strategies.Info) strategies.Info {
 	return info
 }
 
-// Validate rejects Options that are out of range.
+// Validate returns one error for all values that are out of range: a negative Linger, or Turns not from 0 to MostTurns.
 func (o Options) Validate() error {
 	var problems []error
 	if o.Linger < 0 {
-		problems = append(problems, errors.New("linger must not be negative"))
+		problems = append(problems, errors.New("linger must be at least 0"))
 	}
 	if o.Turns < 0 || o.Turns > MostTurns {
-		err := fmt.Errorf("the turns of a lease must be between 1 and %d, not %d", MostTurns, o.Turns)
+		err := fmt.Errorf("turns must be between 0 and %d, not %d", MostTurns, o.Turns)
 		problems = append(problems, err)
 	}
 	return errors.Join(problems...)
 }
 
-// MostTurns is the largest number of turns that a process can take on one lease, because each µs of Redis's clock
-// provides 1024 tokens.
+// MostTurns is the largest number of turns that a process can take on one lease. Each lease uses one microsecond of
+// Redis's clock, which provides 1024 fencing tokens, one for each turn.
 const MostTurns = 1024
 
-// leastTTL is the shortest TTL. It leaves time for clock drift and for the round trip to Redis.
+// leastTTL is the shortest TTL that Open, Acquire and Extend accept. A shorter one would leave no time for clock drift
+// and the round trip to Redis.
 const leastTTL = 10 * time.Millisecond
 
-// Locker is one process's side of the lock. It implements strategies.Locker, Trier and Preparer.
+// Locker gives the clients of one process access to the locks. It implements strategies.Locker, Trier and Preparer.
 type Locker struct {
 	config goredis.Config
 	linger time.Duration // 0 means that the process passes nothing on
@@ -195,19 +198,22 @@ func New(client redis.UniversalClient, options ...lock.Option) (*lock.FencedLock
 	return NewWith(client, Defaults(), options...)
 }
 
-// NewWith is New with the given Options. The lock has tokens even if Options.Tokens is false.
+// NewWith returns a Locker for a service, with the given Options. The lock has tokens even if Options.Tokens is false.
+// New describes the requirements for the client.
 func NewWith(client redis.UniversalClient, own Options, options ...lock.Option) (*lock.FencedLocker, error) {
 	own.Tokens = true
 	return lock.OpenFenced([]redis.UniversalClient{client}, Open, own, options)
 }
 
-// NewUnfenced is NewWith without tokens.
+// NewUnfenced returns a Locker for a service, with the given Options but without fencing tokens. New describes the
+// requirements for the client.
 func NewUnfenced(client redis.UniversalClient, own Options, options ...lock.Option) (*lock.Locker, error) {
 	own.Tokens = false
 	return lock.Open([]redis.UniversalClient{client}, Open, own, options)
 }
 
-// Open returns a Locker on the first node, as lockbench needs it. It sends no command to Redis.
+// Open returns a Locker on the only node of config. It is for lockbench; a service calls New. Open sends no command to
+// Redis.
 func Open(config goredis.Config, options Options) (*Locker, error) {
 	problems := []error{config.Validate(1), options.Validate(), validTTL(config.TTL)}
 	if err := errors.Join(problems...); err != nil {
@@ -250,14 +256,17 @@ func milliseconds(ttl time.Duration) int64 { return max(1, min(ttl, longest).Mil
 // longest is the longest TTL of a lease: 10 years.
 const longest = 10 * 365 * 24 * time.Hour
 
-// end returns the instant until which a lease is valid that Redis grants for ttl at the instant after, or later. It
-// subtracts 1 % for clock drift and 2 ms because Redis rounds TTLs.
+// end returns the time until which a holder may rely on a lease of length ttl. The parameter after is a time, by this
+// process's clock, at which Redis had not yet granted the lease. end subtracts 1 % of ttl for clock drift, and 2 ms
+// because Redis rounds TTLs.
 func end(after time.Time, ttl time.Duration) time.Time {
 	ttl = min(ttl, longest)
 	return after.Add(ttl - ttl/100 - 2*time.Millisecond)
 }
 
-// Prepare connects to Redis and checks that the user has all rights that the lock needs.
+// Prepare connects to Redis and runs each command of the lock once, on a key that no lock uses. In a cluster it does so
+// once for each of keys, in the key's hash slot. Prepare returns an error if the user lacks a right or the server is
+// too old.
 func (l *Locker) Prepare(ctx context.Context, keys []string) error {
 	if l.redis.cluster == nil || len(keys) == 0 {
 		keys = []string{""}
@@ -270,18 +279,19 @@ func (l *Locker) Prepare(ctx context.Context, keys []string) error {
 	return nil
 }
 
-// explained returns err. If the server is too old for the lock, it adds the version that the lock needs.
+// explained returns err. If the server is too old for the lock, it adds to err which version the lock needs.
 func (l *Locker) explained(ctx context.Context, err error) error {
 	return goredis.TooOld(ctx, l.redis.client, err, "handoff", since)
 }
 
-// Acquire waits until the caller gets the lock or ctx ends.
+// Acquire waits until the caller gets the lock, ctx ends or the Locker is closed. While Redis does not serve the lock,
+// Acquire keeps trying for two seconds and then returns Redis's error.
 func (l *Locker) Acquire(ctx context.Context, key string) (strategies.Lease, error) {
 	return l.AcquireFor(ctx, key, l.config.TTL)
 }
 
-// AcquireFor is Acquire with the given TTL. Callers of this process that request a different TTL are treated like
-// callers of another process.
+// AcquireFor acquires the lock as Acquire does, but with the given TTL instead of the configured one. Callers of this
+// process that request different TTLs wait in separate local queues, like callers of different processes.
 func (l *Locker) AcquireFor(ctx context.Context, key string, ttl time.Duration) (strategies.Lease, error) {
 	held, err := l.acquire(ctx, key, ttl)
 	if err != nil {
@@ -290,14 +300,14 @@ func (l *Locker) AcquireFor(ctx context.Context, key string, ttl time.Duration) 
 	return l.shown(held), nil
 }
 
-// TryAcquire tries once. It returns ErrHeld without sending a command if a caller of this process holds the lock, or
-// waits for it behind another holder. If another caller of this process is already trying, TryAcquire waits for the
-// result of that try.
+// TryAcquire requests the lock once. It returns ErrHeld without sending a command if a caller of this process holds the
+// lock, or waits for it behind another holder. If another caller of this process is already trying, TryAcquire waits
+// for the result of that try.
 func (l *Locker) TryAcquire(ctx context.Context, key string) (strategies.Lease, error) {
 	return l.TryAcquireFor(ctx, key, l.config.TTL)
 }
 
-// TryAcquireFor is TryAcquire with the given TTL.
+// TryAcquireFor requests the lock once, as TryAcquire does, but with the given TTL instead of the configured one.
 func (l *Locker) TryAcquireFor(ctx context.Context, key string, ttl time.Duration) (strategies.Lease, error) {
 	held, err := l.try(ctx, key, ttl)
 	if err != nil {
@@ -306,9 +316,9 @@ func (l *Locker) TryAcquireFor(ctx context.Context, key string, ttl time.Duratio
 	return l.shown(held), nil
 }
 
-// Close removes the process's slots from Redis's queues and closes the subscriptions. It continues as long as Redis
-// replies; a lease that it could not release ends when its TTL expires. Waiters get ErrClosed at once. Leases can still
-// be released.
+// Close removes the process's slots from Redis's queues and closes the subscriptions. Waiters get ErrClosed at once.
+// Close stops sending releases when Redis does not reply; a lease that it could not release ends when its TTL expires.
+// Leases that callers hold can still be released after Close.
 func (l *Locker) Close() error {
 	l.mu.Lock()
 	if l.closed {

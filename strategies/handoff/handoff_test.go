@@ -34,14 +34,15 @@ func TestConformance(t *testing.T) {
 	trial.Conform(t, "cohort")
 }
 
-// These are lists of variants: both locks, those with one slot for each process or for each waiter, and all.
+// The tests run with these variants. both lists the two locks, slotKinds lists one variant with a slot per process and
+// one with a slot per waiter, and every lists all three.
 var (
 	both      = []string{"handoff", "cohort"}
 	slotKinds = []string{"handoff", "handoff:linger=0s"}
 	every     = []string{"handoff", "handoff:linger=0s", "cohort"}
 )
 
-// each runs a test of each variant.
+// each runs play as a parallel subtest for each variant.
 func each(t *testing.T, variants []string, play func(t *testing.T, variant string)) {
 	t.Parallel()
 	for _, variant := range variants {
@@ -49,13 +50,13 @@ func each(t *testing.T, variants []string, play func(t *testing.T, variant strin
 	}
 }
 
-// lookAt opens a client for inspecting the server, of the type that can subscribe.
+// lookAt returns a client with which a test inspects the server and subscribes to its channels.
 func lookAt(t *testing.T, server *redistest.Server) *redis.Client {
 	t.Helper()
 	return server.Client(t).(*redis.Client)
 }
 
-// onOne runs a test of each variant, one after the other on one server.
+// onOne starts one server. It runs play on this server as a subtest for each variant, one after the other.
 func onOne(t *testing.T, variants []string, play func(t *testing.T, server *redistest.Server, variant string)) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -64,7 +65,8 @@ func onOne(t *testing.T, variants []string, play func(t *testing.T, server *redi
 	}
 }
 
-// open opens a process on a client with the given options and go-redis's defaults. It sends no command to Redis.
+// open starts a process whose client has the given options, and go-redis's defaults for all others. It sends no command
+// to Redis.
 func open(t *testing.T, options *redis.UniversalOptions, variant string, ttl time.Duration) trial.Process {
 	t.Helper()
 	client := redis.NewUniversalClient(options)

@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// keeper is a process's background goroutine. It checks local queues that get no turn, checks that the process
-// receives messages, and sends pending releases. It runs only while a task is due and touches only the objects of due
-// tasks.
+// keeper is the background goroutine of a process. It checks local queues whose turn has not come, checks that the
+// process receives messages, and sends pending releases. It runs only while a task is planned, and handles only the
+// local queues and pending releases that are due.
 type keeper struct {
 	running     bool
 	planned     time.Time // when the goroutine runs next
@@ -32,14 +32,14 @@ func (d dueQueues) Swap(i, j int) {
 	d[i].planned, d[j].planned = i+1, j+1
 }
 
-// Push implements heap.Interface.
+// Push appends a local queue and records its index in the heap. It implements heap.Interface.
 func (d *dueQueues) Push(x any) {
 	lq := x.(*localQueue)
 	*d = append(*d, lq)
 	lq.planned = len(*d)
 }
 
-// Pop implements heap.Interface.
+// Pop removes the last local queue and returns it. It implements heap.Interface.
 func (d *dueQueues) Pop() any {
 	last := len(*d) - 1
 	lq := (*d)[last]
@@ -63,7 +63,8 @@ func (lq *localQueue) plan(due time.Time) {
 	lq.locker.keep(due)
 }
 
-// jitter returns a random delay, so that processes do not run the same task at the same time.
+// jitter returns a random delay from 1 ms to 51 ms, so that processes do not run the same task at the same time. For a
+// TTL below 800 ms the upper bound is 1 ms plus a sixteenth of the TTL.
 func (l *Locker) jitter() time.Duration {
 	return time.Millisecond + rand.N(min(l.config.TTL/16, 50*time.Millisecond))
 }
@@ -114,7 +115,7 @@ func (l *Locker) keepOn() {
 	}
 }
 
-// attend runs the due tasks and returns when the next task is due; zero means never.
+// attend runs the tasks that are due at now and returns the time of the next task, or zero if none is planned.
 func (l *Locker) attend(now time.Time) (next time.Time) {
 	soonest := func(due time.Time) {
 		if next.IsZero() || due.Before(next) {
@@ -144,8 +145,8 @@ func (l *Locker) attend(now time.Time) (next time.Time) {
 	return next
 }
 
-// attend handles a local queue that is due: it ends an expired lease, removes an idle queue, or starts a check at
-// Redis.
+// attend handles a local queue that is due. It ends an expired lease, gives up slots that no caller waits for, removes
+// an idle queue, or starts a check at Redis.
 func (lq *localQueue) attend(now time.Time) {
 	if g := lq.held; g != nil {
 		if until := g.until.Get(); until.After(now) {
@@ -168,7 +169,8 @@ func (lq *localQueue) attend(now time.Time) {
 	lq.locker.begin(lq.lookNow)
 }
 
-// lookNow checks the local queue's slots at Redis and queues those that are missing.
+// lookNow checks at Redis that the local queue's slots are queued there, and queues those that are missing. After an
+// error it plans another check.
 func (lq *localQueue) lookNow() {
 	l := lq.locker
 	began, ctx := time.Now(), l.ctx
@@ -198,8 +200,8 @@ func (lq *localQueue) lookNow() {
 	lq.forget()
 }
 
-// failed records the time since which Redis has not served the local queue, and plans another check. Once patience has
-// passed, the waiters get the error.
+// failed records that Redis has not served the local queue since the given time, and plans another check. Once Redis
+// has not served it for the duration patience, failed ends all waits with err.
 func (lq *localQueue) failed(since time.Time, err error) {
 	if lq.failure = err; lq.waiters.Len() == 0 {
 		return
@@ -260,7 +262,7 @@ func (lq *localQueue) recover(ctx context.Context) error {
 func (lq *localQueue) replace(missing *slot) *slot {
 	l := lq.locker
 	// The slot may have got the lock since the check: a late command queued it, and the check of another local queue found
-	// that it is the owner. In that case its lease must not be released.
+	// that the slot is the owner. In that case the slot's lease must not be released.
 	if !lq.drop(missing) {
 		return nil
 	}
@@ -326,8 +328,8 @@ func (lq *localQueue) checkOne(ctx context.Context, p *slot, seen string) (there
 	owner = strings.TrimSuffix(owner, "+")
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	// The next check passes this owner to the script. If its lease has expired by then and it is still the owner, the
-	// script drops the other slots of its process.
+	// The next check passes this owner to the script. If the lease of this owner has expired by then, the process of the
+	// owner has probably died, and the script removes the entries of that process from the queue.
 	lq.seen = owner
 	if grantMsg, ok := values[4].(string); ok {
 		l.learnOwner(grantMsg, sent)
@@ -336,7 +338,7 @@ func (lq *localQueue) checkOne(ctx context.Context, p *slot, seen string) (there
 			mine.arrive(token, sent, end(sent, time.Duration(left)*time.Millisecond))
 		}
 	}
-	// The number of entries ahead determines the time of the next check.
+	// The more entries are ahead of the slot, the later known plans the next check.
 	if at >= 0 {
 		lq.ahead = at + 1
 	}
@@ -350,5 +352,5 @@ func (lq *localQueue) checkOne(ctx context.Context, p *slot, seen string) (there
 	return false, nil
 }
 
-// errMissed is the error of a subscriber that did not receive the message about a slot's turn.
-var errMissed = errors.New("listen: the subscriber missed the message about a turn")
+// errMissed ends a subscriber that missed the message about a slot's turn, so that the process subscribes again.
+var errMissed = errors.New("listen: the subscription missed the message that announces a turn")

@@ -29,8 +29,8 @@ type lease struct {
 	quiet         bool // the lock was free when it was taken, so probably no other process waits
 }
 
-// Lease is one turn of a caller. It implements strategies.Lease, Extender, Fenced, Timed and Watched. Without Tokens
-// it is wrapped and does not implement Fenced.
+// Lease is one caller's turn on a lock. It implements strategies.Lease, Extender, Fenced, Timed and Watched. If the
+// lock has no tokens, Acquire returns the Lease wrapped in a type that does not implement Fenced.
 type Lease struct {
 	localQueue *localQueue
 	lease      *lease
@@ -43,7 +43,8 @@ type Lease struct {
 	timer   *time.Timer
 }
 
-// FencingToken returns a number that is larger than the token of every earlier lease on the same lock.
+// FencingToken returns a number that is larger than the token of every earlier Lease on the same lock, as long as
+// Redis's clock does not go back.
 func (t *Lease) FencingToken() int64 { return t.fence }
 
 // unfenced has the methods of a Lease except FencingToken.
@@ -62,11 +63,11 @@ func (l *Locker) shown(held *Lease) strategies.Lease {
 	return struct{ unfenced }{held}
 }
 
-// ValidUntil returns when the lease ends, unless it is extended or released.
+// ValidUntil returns the time at which the lease expires by this process's clock. An extension changes this time.
 func (t *Lease) ValidUntil() time.Time { return t.lease.until.Get() }
 
-// Lost returns a channel that is closed when the lease expires before it is released, or when the process finds that it
-// has lost the lease.
+// Lost returns a channel that is closed when the lease expires without a release, or when the process detects that the
+// lease is lost.
 func (t *Lease) Lost() <-chan struct{} {
 	l := t.localQueue.locker
 	l.mu.Lock()
@@ -82,7 +83,8 @@ func (t *Lease) Lost() <-chan struct{} {
 	return t.gone
 }
 
-// expire ends the lease as lost, unless it was extended.
+// expire runs when the lease is expected to end. It reports the loss of the lease, or waits again if the lease was
+// extended.
 func (t *Lease) expire() {
 	l := t.localQueue.locker
 	l.mu.Lock()
@@ -111,8 +113,9 @@ func (t *Lease) end() {
 	}
 }
 
-// Release hands the lock to the next waiter, in this process or in another. After an error other than ErrNotHeld it may
-// be called again.
+// Release gives the lock to the next waiter, in this process or in another. It returns ErrNotHeld if the lease has
+// expired, is lost or was already released. After any other error it may be called again, and the process also repeats
+// the release in the background.
 func (t *Lease) Release(ctx context.Context) error {
 	lq, g := t.localQueue, t.lease
 	l := lq.locker
@@ -149,9 +152,9 @@ func (t *Lease) Release(ctx context.Context) error {
 	return nil
 }
 
-// release sends the release to Redis. If a reply was lost, Redis may have released the lock, and other clients may have
-// acquired and released it since. If alone is true, release first tries the cheaper release of a lock without waiters.
-// If another process waits, it then runs the release script.
+// release sends the release to Redis. If the reply to an earlier try was lost, that try may have released the lock, so
+// release then does not return ErrNotHeld. If alone is true, release first tries the cheaper release of a lock without
+// waiters, and runs the release script only if that try releases nothing.
 func (l *Locker) release(ctx context.Context, t *Lease, p *slot, alone bool) error {
 	lq, g := t.localQueue, t.lease
 	var reply any
@@ -229,10 +232,12 @@ func (l *Locker) release(ctx context.Context, t *Lease, p *slot, alone bool) err
 	return nil
 }
 
-// mostUnseen is how long a process passes a lease on before it checks that Redis still has the lease.
+// mostUnseen is the longest time for which a process that passes a lease on relies on its last check that Redis still
+// has the lease.
 const mostUnseen = 25 * time.Millisecond
 
-// see checks at Redis that the process still has a lease.
+// see checks at Redis that the process still has a lease. If Redis has lost the lease, see reports the loss to the
+// holder.
 func (l *Locker) see(lq *localQueue, g *lease) {
 	sent := time.Now()
 	// see does not use GET, which go-redis may send to a replica. The extend script with a TTL of 1 ms changes nothing,
@@ -251,8 +256,8 @@ func (l *Locker) see(lq *localQueue, g *lease) {
 	}
 }
 
-// Extend makes the lease valid for ttl from now on, even if this is less than the remaining time. After an error
-// other than ErrNotHeld the lease ends as before.
+// Extend makes the lease valid for ttl from now on, even if this is less than the remaining time. It returns ErrNotHeld
+// if the lease is lost. After any other error the lease ends at the same time as before.
 func (t *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 	lq, g := t.localQueue, t.lease
 	l := lq.locker
@@ -292,7 +297,8 @@ func (t *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 	return nil
 }
 
-// extend renews a lease at Redis. It returns the time of Redis in µs, or 0 if the id does not have the lock.
+// extend makes the lease of id last at Redis for at least ttl from now on. It returns Redis's time in µs, or 0 if id
+// does not have the lock.
 func (l *Locker) extend(ctx context.Context, lq *localQueue, id string, ttl time.Duration) (clock int64, err error) {
 	_, err = l.persist(ctx, func(ctx context.Context) error {
 		reply, err := l.redis.run(ctx, extendScript, &lq.names, &id, milliseconds(ttl))

@@ -24,7 +24,7 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 )
 
-// over expects that a lease can no longer be extended or released.
+// over fails the test unless both Extend and Release return ErrNotHeld.
 func over(t *testing.T, lease *holding) {
 	t.Helper()
 	if err := lease.Extend(t.Context(), time.Hour); !errors.Is(err, strategies.ErrNotHeld) {
@@ -33,7 +33,8 @@ func over(t *testing.T, lease *holding) {
 	notHeld(t, lease)
 }
 
-// Lost is closed when a lease is over, and not when it is released or passed on.
+// The channel Lost must be closed when the lease expires, even if the Locker was closed before, and when the process
+// learns that Redis has lost the lease. It must stay open when the lease is released or passed on.
 func TestLost(t *testing.T) {
 	t.Parallel()
 	for _, closed := range []bool{false, true} { // whether its process is closed
@@ -86,9 +87,9 @@ func TestLost(t *testing.T) {
 	notHeld(t, second)
 }
 
-// A lease that ends earlier than at Redis, because it was shortened or an extension got no answer, is released at
-// Redis when it has run out. The next client waits no longer than that.
-func TestAShortenedLease(t *testing.T) {
+// Redis may keep a lock beyond the end of its lease, because the lease was shortened or the reply to an extension was
+// lost. The process then releases the lock at the end of the lease, so the next client does not wait longer.
+func TestShortenedLease(t *testing.T) {
 	t.Parallel()
 	const short = 200 * time.Millisecond
 	shorten := func(first ...time.Duration) func(*testing.T, *wire, *holding) {
@@ -138,7 +139,8 @@ func TestAShortenedLease(t *testing.T) {
 	}
 }
 
-// An extension without an answer does not change the end of the lease: the lease can be extended again, and released.
+// If the caller of Extend gives up before the reply arrives, the end of the lease does not change. The lease can still
+// be extended again and released.
 func TestUnansweredExtension(t *testing.T) {
 	t.Parallel()
 	server, w := redistest.Start(t), new(wire)
@@ -165,9 +167,9 @@ func TestUnansweredExtension(t *testing.T) {
 	newQueue(t, server).nothingLeft(p)
 }
 
-// A waiter in the holder's process whose slot was just queued does not delay the end of a lease that Redis keeps for
-// longer.
-func TestAShortenedLeaseEndsWhileOthersQueue(t *testing.T) {
+// A holder shortens its lease to one second, so Redis keeps the lock beyond the end of the lease. A waiter of the same
+// process queues a slot. The process must still release the lock at the end of the lease.
+func TestShortenedLeaseEndsWithLocalWaiter(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	p := trial.Start(t, server, "handoff:linger=0s", time.Hour)
@@ -192,8 +194,8 @@ func extend(t *testing.T, lease *holding, ttl time.Duration) {
 	}
 }
 
-// A lease that is never released does not block tries of its process after it has run out.
-func TestATryAfterALeaseThatRanOut(t *testing.T) {
+// After a lease that was never released has expired, TryAcquire in the same process can get the lock.
+func TestTryAfterExpiredLease(t *testing.T) {
 	onOne(t, both, func(t *testing.T, server *redistest.Server, variant string) {
 		p := trial.Start(t, server, variant, 50*time.Millisecond)
 		first := acquire(t, p)
@@ -208,9 +210,10 @@ func TestATryAfterALeaseThatRanOut(t *testing.T) {
 	})
 }
 
-// Each client gets the TTL that it requested, also after a wait or a pass within the process. A lease is passed on
-// only to callers with the same TTL; the others have their own slot at Redis.
-func TestTTLOfACall(t *testing.T) {
+// Each client gets a lease with the TTL that it requested, even after a wait or a pass within the process. A lease is
+// passed on only to callers that requested the same TTL. Callers that requested another TTL have a separate slot at
+// Redis.
+func TestTTLPerCall(t *testing.T) {
 	t.Parallel()
 	const own, other = 8 * time.Hour, 2 * time.Hour
 	for variant, order := range map[string]string{
@@ -255,7 +258,7 @@ func TestTTLOfACall(t *testing.T) {
 	}
 }
 
-// The longest TTL is accepted. A TTL that is too short is refused without a command to Redis.
+// A TTL of math.MaxInt64 is accepted. Every call refuses a TTL below 10 ms without sending a command to Redis.
 func TestTTLBounds(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -288,7 +291,7 @@ func TestTTLBounds(t *testing.T) {
 	poll.Until(t, "no local queue is left", func() bool { return handoff.Lines(locker(p)) == 0 })
 }
 
-// A waiter with a TTL of 20 ms does not flood Redis.
+// A waiter that requests a TTL of 20 ms causes at most 1000 commands a second.
 func TestShortTTL(t *testing.T) {
 	onOne(t, both, func(t *testing.T, server *redistest.Server, variant string) {
 		const length = 500 * time.Millisecond
@@ -309,8 +312,8 @@ func TestShortTTL(t *testing.T) {
 	})
 }
 
-// A Redis that answers each command within patience is slow, not broken, also if a call needs two answers.
-func TestTwoSlowAnswersAreNoOutage(t *testing.T) {
+// A call succeeds if Redis replies to each of its commands within patience, even if two commands together take longer.
+func TestTwoSlowAnswersAreNotAnOutage(t *testing.T) {
 	release := func(held strategies.Lease) error { return held.Release(context.Background()) }
 	extend := func(held strategies.Lease) error {
 		return held.(strategies.Extender).Extend(context.Background(), time.Minute)
@@ -360,9 +363,10 @@ func TestTwoSlowAnswersAreNoOutage(t *testing.T) {
 	}
 }
 
-// Concurrent releases share one run of a script. Each has its own result, also if all are refused because of one, and
-// a lock with waiters is passed on.
-func TestReleasesTogether(t *testing.T) {
+// Concurrent releases of several locks share one run of a script, but each returns its own result. If Redis refuses the
+// script because of one lock, the others are still released, and each lock that has waiters is granted to its next
+// waiter.
+func TestConcurrentReleases(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	a, b := trial.Start(t, server, "handoff", time.Hour), trial.Start(t, server, "handoff", time.Hour)
@@ -402,7 +406,7 @@ func TestReleasesTogether(t *testing.T) {
 		case taken:
 			want = errors.Is(err, strategies.ErrNotHeld)
 		case another:
-			want = err != nil && strings.Contains(err.Error(), "another program's key")
+			want = err != nil && strings.Contains(err.Error(), "belongs to another program")
 		case denied:
 			want = redis.HasErrorPrefix(err, "NOPERM")
 		}

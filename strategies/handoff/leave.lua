@@ -1,11 +1,10 @@
--- Ends the interest of ids in the lock: releases it if one of them is the owner, and removes them
--- from the queue.
--- ARGV: …, how many entries at each end of the queue are searched (0: all), "id ttl" of each; without the TTL of
--- those that were never queued
--- returns the result of grant; 0 if none of them had the lock
+-- Withdraws ids of a process: releases the lock if one of them owns it, and removes the others from the queue.
+-- ARGV: as in grant.lua, then how many entries at each end of the queue are searched (0: all), and the entry
+-- "id ttl" of each id, or only the id if it was never queued
+-- returns the result of grant, or 1 if no process waited; 0 if none of the ids owned the lock
 --
--- Searching only the two ends has a bounded cost: an entry in the middle stays, and its process releases the lock
--- at its turn. A process that closes handles no later turn, so it searches the whole queue.
+-- Searching only the two ends has a bounded cost. An entry in the middle stays in the queue, and its process releases
+-- the lock at its turn. A process that closes handles no later turn, so it searches the whole queue.
 local near = ARGV[3]
 
 local function remove(entry)

@@ -19,8 +19,8 @@ import (
 	"github.com/lockbench/lockbench/strategies/locktest"
 )
 
-// Close ends all waits, in the process and at Redis. A slot left in the queue would get the next turn as long as
-// Redis has not noticed that the process is gone. Holders can still release.
+// Close ends all waits of the process with ErrClosed and removes its slots from the queue at Redis. A slot that stayed
+// there could still get the lock, until Redis noticed that the process is gone. Holders can still release their leases.
 func TestClose(t *testing.T) {
 	onOne(t, slotKinds, func(t *testing.T, server *redistest.Server, variant string) {
 		p := newPairOn(t, server, variant, time.Hour, 3, 1)
@@ -50,8 +50,8 @@ func TestClose(t *testing.T) {
 	})
 }
 
-// A lock taken by a command that was under way during Close is released too.
-func TestCloseGivesUpWhatComesLate(t *testing.T) {
+// If a command that is under way during Close gets the lock, Close releases the lock.
+func TestCloseReleasesLateGrants(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	p := trial.Start(t, server, "handoff", time.Hour)
@@ -66,9 +66,9 @@ func TestCloseGivesUpWhatComesLate(t *testing.T) {
 	}
 }
 
-// Close ends even if the process stops listening to a silent Redis while it is being closed, although nothing else
-// would end the connection. The waiter gets an error too.
-func TestCloseWhileRedisIsAway(t *testing.T) {
+// Redis is silent, and the process gives up its subscription while it is being closed. Close must still end the
+// connection of the subscription and return within patience, and all waiters must get ErrClosed.
+func TestCloseWhileRedisIsSilent(t *testing.T) {
 	each(t, both, closeWhileRedisIsAway)
 }
 
@@ -99,8 +99,9 @@ func closeWhileRedisIsAway(t *testing.T, variant string) {
 	trial.Release(t, p.first)
 }
 
-// A release that Redis refuses permanently is not repeated, and other locks do not wait for it.
-func TestADebtThatCannotBePaid(t *testing.T) {
+// The queue key of one lock is not a list, so Redis refuses a release of this lock with a permanent error. The process
+// must drop this release, and must not delay the releases of other locks.
+func TestPendingReleaseThatRedisRefuses(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	p := trial.Start(t, server, "handoff", time.Hour)
@@ -123,8 +124,9 @@ func TestADebtThatCannotBePaid(t *testing.T) {
 	}
 }
 
-// A release that Redis refuses for a while is repeated until it succeeds.
-func TestADebtThatIsRefusedForAWhile(t *testing.T) {
+// A waiter gives up while Redis refuses writes. The process must repeat the release of the waiter's slot until Redis
+// accepts it.
+func TestPendingReleaseIsRepeated(t *testing.T) {
 	t.Parallel()
 	p := newPair(t, "handoff", time.Hour, 1, 1)
 	refused := func() (n int) {
@@ -144,9 +146,9 @@ func TestADebtThatIsRefusedForAWhile(t *testing.T) {
 	p.done(p.turns(p.first, "b1"))
 }
 
-// Callers that give up while Redis stands still leave no lock taken: each lock that may have been granted to one of
-// them is released, however many there are.
-func TestAStallStrandsNoLock(t *testing.T) {
+// If 3000 callers give up while Redis is paused, Redis may have granted a lock to each of them. All these locks are
+// released when Redis runs again.
+func TestStallLeavesNoLockTaken(t *testing.T) {
 	t.Parallel()
 	const callers = 3000
 	server := redistest.Start(t)
@@ -169,8 +171,8 @@ func TestAStallStrandsNoLock(t *testing.T) {
 	q.nothingLeft(p)
 }
 
-// Callers that give up and return cause no commands, whatever the number of waiters, because they keep the slots of
-// their process.
+// If callers give up and new callers replace them, the process sends no command except its periodic checks, because the
+// new callers take over the slots. This holds for any number of waiters.
 func TestImpatientCallers(t *testing.T) {
 	t.Parallel()
 	const waiters = 200
@@ -202,7 +204,8 @@ func TestImpatientCallers(t *testing.T) {
 	q.nothingLeft(h, p)
 }
 
-// Leaving a long queue costs Redis no more than leaving a short one, because no script searches the whole queue.
+// When a waiter gives up, no script searches the whole queue, so giving up costs Redis no more in a long queue than in
+// a short one.
 func TestLeavingALongQueue(t *testing.T) {
 	t.Parallel()
 	const waiters, others = 200, 5000

@@ -21,8 +21,8 @@ import (
 	"github.com/lockbench/lockbench/strategies/polled"
 )
 
-// others are locks of other libraries that keep a string at the key. Each function acquires the lock and returns the
-// release.
+// others are ways in which code without handoff's protocol takes the lock: it stores a string under the key. Each
+// function acquires the lock and returns the function that releases it.
 var others = map[string]func(context.Context, *redis.Client) (release func() error, err error){
 	"redsync": func(ctx context.Context, client *redis.Client) (func() error, error) {
 		mutex := redsync.New(goredis.NewPool(client)).NewMutex(lock, redsync.WithExpiry(time.Hour))
@@ -50,9 +50,9 @@ var others = map[string]func(context.Context, *redis.Client) (release func() err
 	},
 }
 
-// A waiter for a lock of another library does not change its value, which the library compares at its release, and
-// gets the lock afterwards.
-func TestAnotherLibrarysLock(t *testing.T) {
+// While another library holds a lock, waiters must not change the lock's value: the library compares the value when it
+// releases the lock. After this release, a waiter must get the lock.
+func TestLockOfAnotherLibrary(t *testing.T) {
 	t.Parallel()
 	for name, take := range others {
 		t.Run(name, func(t *testing.T) {
@@ -84,7 +84,8 @@ func TestAnotherLibrarysLock(t *testing.T) {
 	}
 }
 
-// A key of another type is not touched, and an acquire returns an error at once that names the key.
+// If the key has a type other than string, Acquire and TryAcquire return an error that names the key, and they do not
+// change the key.
 func TestKeyOfAnotherType(t *testing.T) {
 	t.Parallel()
 	for _, variant := range both {
@@ -95,7 +96,7 @@ func TestKeyOfAnotherType(t *testing.T) {
 		_, asked := locker(p).Acquire(t.Context(), "key")
 		for _, err := range []error{tried, asked} {
 			if err == nil || errors.Is(err, strategies.ErrHeld) ||
-				!strings.Contains(err.Error(), `"trial:key", or its queue, is another program's key`) {
+				!strings.Contains(err.Error(), `"trial:key", or its queue, belongs to another program`) {
 				t.Errorf("%s: it returned %v", variant, err)
 			}
 		}

@@ -7,8 +7,9 @@ import (
 	"time"
 )
 
-// localQueue is the queue of a process's callers that want one lock with one TTL. It also has the process's slots for
-// this lock and its lease. The Locker's mutex guards it. No goroutine sends commands to Redis while it holds the mutex.
+// localQueue is the queue of the callers of this process that want one lock with one TTL. It also contains the
+// process's slots and lease for this lock and TTL. The Locker's mutex guards it. A goroutine does not hold the mutex
+// while it sends commands to Redis.
 type localQueue struct {
 	names
 	locker *Locker
@@ -38,7 +39,7 @@ type localQueueKey struct {
 	ttl time.Duration
 }
 
-// waiter is a caller that waits for the lock.
+// waiter is a caller that waits in a local queue for its turn on the lock.
 type waiter struct {
 	number int64         // in the order of arrival, from 1
 	turn   Lease         // filled in when the waiter gets its turn
@@ -46,14 +47,15 @@ type waiter struct {
 	err    error
 }
 
-// question is a caller's request for a lock that may be free. Callers that arrive while it is under way wait for its
-// end.
+// question is a caller's request for a lock that may be free. Callers that arrive during the request wait for its
+// result.
 type question struct {
 	over chan struct{} // closed when the request has a result
 	err  error         // the result: nil if the caller got the lock or gave up
 }
 
-// slot is an entry of a local queue in Redis's queue.
+// slot is an entry in the lock's queue in Redis that this process holds, or wants to hold, on behalf of one local
+// queue.
 type slot struct {
 	id         string
 	localQueue *localQueue
@@ -61,23 +63,22 @@ type slot struct {
 	queued     bool      // Redis has confirmed that the slot is queued
 	unsure     bool      // it may be queued, but Redis has not confirmed it
 	coming     bool      // a command that queues it is under way
-	// indeterminate is true if a command that queues the slot may still arrive.
+	// indeterminate is true if a command that queues the slot may still reach Redis.
 	indeterminate bool
 	listened      bool // the process was subscribed when the slot was queued
 	confirming    bool // a task is checking at Redis whether the slot has the lock
 	hinted        bool // another message about the slot has arrived since confirming began
 }
 
-// entry returns the slot's text in Redis's queue.
 func (p *slot) entry() string { return entry(p.id, p.localQueue.ttl) }
 
-// entry returns the text in Redis's queue for an id that wants a lease of ttl.
+// entry returns the entry in Redis's queue for an id that requests a lease of ttl: the id, a space and the TTL in ms.
 func entry(id string, ttl time.Duration) string {
 	return id + " " + strconv.FormatInt(milliseconds(ttl), 10)
 }
 
-// localQueue returns the local queue of a key and a TTL, a new one if there is none. The caller must use it or call
-// forget.
+// localQueue returns the local queue of a key and a TTL. If there is none, it creates one. The caller must use the
+// queue or call forget.
 func (l *Locker) localQueue(key string, ttl time.Duration) *localQueue {
 	of := localQueueKey{key, ttl}
 	lq := l.localQueues[of]
@@ -94,9 +95,9 @@ func (lq *localQueue) idle() bool {
 	return lq.held == nil && lq.asking == nil && !lq.looking && lq.waiters.Len() == 0 && len(lq.slots) == 0
 }
 
-// forget removes a local queue that is idle, or plans its removal while the queue is crowded. The release of a lease
-// that outlasted its queue calls forget once more; by then the key may have another queue, which forget does not
-// remove.
+// forget removes an idle local queue. If another process probably has the lock (isCrowded), forget only plans the
+// removal. A release may end after this queue was removed and the key got a newer one; forget then leaves the newer
+// queue in place.
 func (lq *localQueue) forget() {
 	switch {
 	case !lq.idle():
@@ -109,16 +110,19 @@ func (lq *localQueue) forget() {
 	}
 }
 
-// isCrowded reports whether another process probably has the lock. It reads no clock if no other process has had it.
+// isCrowded reports whether another process probably has the lock. For an uncontended lock it does not read the clock,
+// which saves time in each Acquire.
 func (lq *localQueue) isCrowded() bool { return !lq.crowded.IsZero() && time.Now().Before(lq.crowded) }
 
-// isKnown reports whether this process knows that the lock is held or was held a moment ago.
+// isKnown reports whether this process knows that the lock is held or was held within the last second. If so,
+// TryAcquire returns ErrHeld.
 func (lq *localQueue) isKnown() bool {
 	queued := func(p *slot) bool { return p.queued }
 	return lq.held != nil || lq.isCrowded() || slices.ContainsFunc(lq.slots, queued)
 }
 
-// join adds a waiter at its position in the order of arrival.
+// join inserts a waiter so that the waiters stay ordered by number. A caller whose direct request failed has a smaller
+// number than the callers that joined during that request.
 func (lq *localQueue) join(w *waiter) *list.Element {
 	if lq.held != nil {
 		lq.lookAt(lq.held.until.Get()) // the holder may hang and never release
@@ -136,7 +140,8 @@ func (lq *localQueue) join(w *waiter) *list.Element {
 	return lq.waiters.InsertAfter(w, after)
 }
 
-// wanted returns how many slots the local queue needs at Redis.
+// wanted returns how many slots the local queue needs at Redis. With Linger 0 it needs one for each waiter. Otherwise
+// it needs one for all waiters together, or none while this process has the lock or requests it directly.
 func (lq *localQueue) wanted() int {
 	switch n := lq.waiters.Len(); {
 	case lq.locker.linger == 0:
@@ -148,7 +153,8 @@ func (lq *localQueue) wanted() int {
 	}
 }
 
-// short returns a new slot, which the caller must queue, if the local queue has too few; otherwise nil.
+// short adds a slot if the local queue has too few, and returns it. The caller must queue the slot at Redis. If there
+// are enough slots, short returns nil.
 func (lq *localQueue) short() *slot {
 	if len(lq.slots) >= lq.wanted() {
 		return nil
@@ -171,8 +177,10 @@ func (lq *localQueue) newSlot() *slot {
 // so that new callers can use them. leave.lua does not remove slots from the middle of a longer queue.
 const longQueue = 64
 
-// tidy gives up the slots if no caller waits; otherwise it keeps them for later callers. A caller that gives up while
-// others wait therefore causes no command, and a process never has more slots than it had concurrent callers.
+// tidy gives up the slots if no caller waits. If Redis's queue is longer than longQueue, it does so only after a delay.
+// While callers wait, tidy keeps all slots, so a caller that gives up causes no command. A process therefore never has
+// more slots than it had concurrent callers. acked is closed when Redis has replied to the release of the last slot; it
+// is nil if no slot was given up.
 func (lq *localQueue) tidy() (acked <-chan struct{}) {
 	switch {
 	case lq.waiters.Len() > 0:
@@ -194,10 +202,11 @@ func (lq *localQueue) abandon() (acked <-chan struct{}) {
 	return acked
 }
 
-// giveBack drops a slot and adds a pending release for it.
+// giveBack drops a slot and adds a pending release, which removes the slot from Redis's queue or releases its lock.
 func (lq *localQueue) giveBack(p *slot) (acked <-chan struct{}) {
 	lq.drop(p)
-	// leave.lua may not find the slot in a long queue. Its lock is then released when it gets its turn.
+	// leave.lua may not find the slot in a long queue. The pending release is then repeated, and when the slot gets its
+	// turn, the pending release frees the lock.
 	return lq.locker.addPending(lq.names, p.entry(), !p.queued || p.indeterminate || lq.ahead > longQueue)
 }
 
@@ -229,7 +238,7 @@ func (lq *localQueue) granted(g *lease) {
 	lq.give(g, front)
 }
 
-// begin makes g the lease of the local queue. Only callers that have arrived by now get turns on it.
+// begin makes g the lease of the local queue. Only callers that have already arrived get turns on this lease.
 func (lq *localQueue) begin(g *lease) {
 	g.last, g.began, g.seen = lq.came, time.Now(), g.since
 	g.kept = g.until.Get()
@@ -237,7 +246,7 @@ func (lq *localQueue) begin(g *lease) {
 	lq.lookAtEnd(g)
 }
 
-// give gives the next turn to a waiter.
+// give removes a waiter from the local queue, gives the waiter the next turn of the lease, and ends the wait.
 func (lq *localQueue) give(g *lease, element *list.Element) {
 	w := lq.waiters.Remove(element).(*waiter)
 	lq.hand(g, &w.turn)
@@ -245,14 +254,17 @@ func (lq *localQueue) give(g *lease, element *list.Element) {
 	close(w.over)
 }
 
-// hand makes turn the next turn of a lease.
+// hand makes turn the next turn of lease g. The fencing token of each turn is one larger than that of the previous turn
+// of the same lease.
 func (lq *localQueue) hand(g *lease, turn *Lease) {
 	turn.localQueue, turn.lease, turn.fence = lq, g, g.token*MostTurns+int64(g.passed)
 	g.passed++
 	g.holder = turn
 }
 
-// goesOn returns the waiter in this process that gets the next turn on a lease, or nil if the lease must be released.
+// goesOn returns the waiter of this process that gets the lease next, or nil if the lease must be released at Redis.
+// The result is nil if no waiter arrived before the lease began, if the lease is lost, if Linger or Turns is used up,
+// or if the remaining time of the lease is less than half the TTL or more than the TTL.
 func (lq *localQueue) goesOn(g *lease) *list.Element {
 	l := lq.locker
 	front := lq.waiters.Front()
@@ -291,14 +303,14 @@ func (lq *localQueue) lose(g *lease) {
 	}
 }
 
-// runOut ends a lease that has expired by this process's clock. Redis may keep it longer if the holder shortened it or
-// an extension got no reply, so runOut adds a pending release.
+// runOut ends a lease that has expired by this process's clock. Redis may keep the lock longer if the holder shortened
+// the lease or an extension got no reply, so runOut adds a pending release.
 func (lq *localQueue) runOut(g *lease) {
 	lq.lose(g)
 	lq.locker.addPending(lq.names, g.id, g.indeterminate)
 }
 
-// giveUp records that this process no longer has a lease.
+// giveUp records that this process no longer has a lease. If callers wait, it resumes the checks at Redis.
 func (lq *localQueue) giveUp(g *lease) {
 	g.holder = nil
 	if lq.held == g {
@@ -308,7 +320,8 @@ func (lq *localQueue) giveUp(g *lease) {
 	}
 }
 
-// settle makes the keeper check waiters without a slot, and removes an idle local queue.
+// settle makes the keeper check a local queue that has too few slots for its waiters. It gives up the slots if no
+// caller waits, and removes an idle local queue.
 func (lq *localQueue) settle() {
 	if lq.waiters.Len() > 0 && len(lq.slots) < lq.wanted() {
 		lq.look(0)
@@ -326,16 +339,16 @@ func (lq *localQueue) lookAt(due time.Time) {
 	}
 }
 
-// lookAtEnd makes the keeper check the local queue at the end of a lease if callers of this process wait, or if Redis
-// keeps the lease beyond that end, because callers of other processes may wait for it.
+// lookAtEnd makes the keeper check the local queue at the end of lease g if callers of this process wait, or if Redis
+// keeps the lock beyond that end. In the second case the lock must then be released for other processes.
 func (lq *localQueue) lookAtEnd(g *lease) {
 	if until := g.until.Get(); lq.held == g && (lq.waiters.Len() > 0 || until.Before(g.kept)) {
 		lq.lookAt(until)
 	}
 }
 
-// known records the remaining time of the owner's lease as reported by Redis. The keeper checks again after that time,
-// because possibly no other process does.
+// known plans the next check of the local queue. ttl is the remaining time of the owner's lease according to Redis. The
+// check is due shortly after the end of that lease at the latest, because perhaps no other process checks the lock.
 func (lq *localQueue) known(ttl time.Duration) {
 	switch ttl {
 	case -time.Millisecond: // no TTL, so it is the lock of another program
@@ -344,8 +357,8 @@ func (lq *localQueue) known(ttl time.Duration) {
 		ttl = 0
 	}
 	lq.plan(time.Time{})
-	// The interval grows with the length of Redis's queue, because the turn comes later. It also grows with the number of
-	// slots, so that a process checks at most a hundred slots a second in total.
+	// The interval grows by 4 ms for each entry in Redis's queue, because the turn comes later in a longer queue. It is at
+	// least 10 ms for each slot of the process, so that the process checks at most a hundred slots a second in total.
 	l := lq.locker
 	attention := max(l.attention, time.Duration(len(l.slots))*10*time.Millisecond)
 	attention += time.Duration(lq.ahead) * 4 * time.Millisecond

@@ -13,17 +13,17 @@ import (
 	"sync/atomic"
 )
 
-// names are the names of a lock's keys and channel at Redis.
+// names are the names of a lock at Redis: its key, its queue, and the prefix of its channels.
 type names struct {
 	lock, queue string
 	base        string // the prefix of a process's channel name
 }
 
-// queueSuffix ends the name of a queue. No lock may have such a name, see goredis.CheckKey.
+// queueSuffix is the suffix of every queue's name. goredis.CheckKey refuses a lock whose key has the same suffix.
 const queueSuffix = ":handoff"
 
-// lockOf returns the name of a key's lock. In a cluster it has a hash tag that the queue and
-// the channel can share.
+// lockOf returns the key under which Redis stores the lock called name. In a cluster, lockOf puts a hash tag in front
+// of a name that contains "}" but no hash tag, so that the lock, its queue and its channels can share a hash slot.
 func lockOf(name string, cluster bool) string {
 	if cluster && !tagged(name) && strings.Contains(name, "}") {
 		sum := sha1.Sum([]byte(name)) //nolint:gosec // as above
@@ -32,8 +32,8 @@ func lockOf(name string, cluster bool) string {
 	return name
 }
 
-// namesOf returns the names of a lock. In a cluster all three names are in one hash slot. Outside a cluster a process
-// has one channel for all locks, whose name begins with base.
+// namesOf returns the key, the queue and the channel prefix of a lock. In a cluster all three are in one hash slot.
+// Outside a cluster a process has one channel for all locks; the name of this channel begins with base.
 func namesOf(lock, base string, cluster bool) names {
 	queue := lock + queueSuffix
 	if cluster && !tagged(lock) {
@@ -53,15 +53,17 @@ func tagged(name string) bool {
 	return open && shut && tag != ""
 }
 
-// ids makes globally unique ids. An id is the process's random name, a number, and a secret that only the process can
-// compute from that number and the lock. The secret is never published on a channel.
+// ids makes globally unique ids. An id consists of the process's random name, a number, and a secret that only the
+// process can compute from that number and the lock. The secret is never published on a channel, so a client that only
+// listens cannot forge a grant message.
 type ids struct {
 	process string
 	key     [sha256.Size]byte
 	last    atomic.Int64
 }
 
-// processLength is the length of a process's name, which grant.lua cuts off an id.
+// processLength is the length of a process's name. grant.lua takes this many characters of an id as the name of its
+// process.
 const processLength = 26
 
 func newIDs() *ids {
@@ -72,8 +74,8 @@ func newIDs() *ids {
 
 func (i *ids) next(lock string) string { return i.of(strconv.FormatInt(i.last.Add(1), 36), lock) }
 
-// of makes the id of a number and a lock. Its secret is only a quarter of a hash, so that a client that reads one
-// secret cannot compute the secret of a longer text from it (length extension).
+// of returns the id for a number and a lock. The secret in an id is only a quarter of a hash, so that a client that
+// reads one secret cannot compute the secret of a longer text from it (length extension).
 func (i *ids) of(number, lock string) string {
 	var buffer [256]byte
 	text := append(append(append(append(buffer[:0], i.key[:]...), number...), ' '), lock...)
@@ -82,11 +84,12 @@ func (i *ids) of(number, lock string) string {
 	return string(base64.RawURLEncoding.AppendEncode(id, mac[:8]))
 }
 
-// mostTime is the largest time, in µs, that fits a token.
+// mostTime is the largest time, in µs, that a grant message may contain. Multiplied by MostTurns, it must fit into the
+// int64 of a fencing token.
 const mostTime = math.MaxInt64 / MostTurns
 
-// parse reads the grant message of grant.lua: the owner's id, the token in µs and the lock. ok is false unless Redis
-// made the message from an id that this process made for that lock.
+// parse reads a grant message of grant.lua: the owner's id, the token in µs and the lock. ok is true only if the proof
+// in the message matches an id of this process for that lock.
 func (i *ids) parse(grantMsg string) (id string, token int64, lock string, ok bool) {
 	name, rest, _ := strings.Cut(grantMsg, " ")
 	clock, rest, _ := strings.Cut(rest, " ")

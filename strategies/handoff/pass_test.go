@@ -14,8 +14,8 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 )
 
-// If nothing is passed on, waiters get the lock in the order in which they were queued, also across processes. Only
-// these variants claim FIFO.
+// With linger=0s no lease is passed on, so waiters get the lock in the order in which they were queued, also across
+// processes. Only this variant claims FIFO.
 func TestFirstComeFirstServed(t *testing.T) {
 	t.Parallel()
 	if trial.Variant(t, "handoff").Info().Claims.FIFO || !trial.Variant(t, "handoff:linger=0s").Info().Claims.FIFO {
@@ -36,9 +36,9 @@ func TestFirstComeFirstServed(t *testing.T) {
 	newPair(t, "handoff:linger=0s", time.Hour, 0, 0).play(strings.Join(order, " "))
 }
 
-// Processes with and without tokens share a lock. The tokens that are granted increase, because handed-over leases
-// continue them.
-func TestTokensBesideNone(t *testing.T) {
+// Processes with and without tokens can share a lock. Each token is larger than all earlier ones, even if leases
+// without a token were granted in between.
+func TestProcessesWithAndWithoutTokens(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	with, without := attentive(t, server, "handoff"), attentive(t, server, "handoff:tokens=false")
@@ -50,9 +50,10 @@ func TestTokensBesideNone(t *testing.T) {
 	q.nothingLeft(with, without)
 }
 
-// A process that has taken a free lock does not listen yet when its release queues it for its next waiter. It still
-// learns of its turn, by the message or by a check at once; the next periodic check is due in an hour.
-func TestReleaseQueuesAProcessThatDoesNotListen(t *testing.T) {
+// A process that has taken a free lock is not subscribed yet. Its release queues it again, because another of its
+// clients waits. It must learn of its next turn by the message or by an immediate check, because its periodic check is
+// due only in an hour.
+func TestReleaseQueuesNonListeningProcess(t *testing.T) {
 	onOne(t, slotKinds[:1], func(t *testing.T, server *redistest.Server, variant string) {
 		for _, at := range []string{"the other holds on", "the other is done at once"} {
 			q, other := newQueue(t, server), trial.Start(t, server, variant, time.Hour)
@@ -72,9 +73,10 @@ func TestReleaseQueuesAProcessThatDoesNotListen(t *testing.T) {
 	})
 }
 
-// The first caller of a process comes before the callers that arrived while its request was under way. They get the
-// lock also if the first gets it at once, or gives up.
-func TestOthersComeWhileTheFirstAsks(t *testing.T) {
+// The first caller of a process requests the lock directly, and other callers arrive before the reply. All callers get
+// the lock in the order of their arrival, whether Redis grants the direct request or not. If the first caller gives up,
+// the others keep their order.
+func TestCallersDuringFirstRequest(t *testing.T) {
 	t.Parallel()
 	for _, how := range []string{"is refused", "is granted it", "gives up"} {
 		t.Run(how, func(t *testing.T) {
@@ -113,9 +115,9 @@ func TestOthersComeWhileTheFirstAsks(t *testing.T) {
 	}
 }
 
-// A µs has 1024 tokens, so a lease has at most 1024 turns. Their tokens are consecutive, and the next lease has the
-// tokens of the next µs.
-func TestMostTurns(t *testing.T) {
+// A lease uses the 1024 tokens of one µs of Redis's clock, so a process takes at most 1024 turns on it. The tokens of
+// these turns are consecutive, and those of the next lease are larger.
+func TestMaximumTurns(t *testing.T) {
 	t.Parallel()
 	p := newPair(t, "cohort", time.Hour, 0, 0)
 	const waiters = handoff.MostTurns + 2
@@ -148,8 +150,9 @@ func TestMostTurns(t *testing.T) {
 	p.nothingLeft(p.h, p.a, p.b)
 }
 
-// A lease is passed on only while at least half of a TTL is left.
-func TestPassedWithHalfATTL(t *testing.T) {
+// A lease is passed on only if between half of the requested TTL and the whole TTL is left, so each caller gets at
+// least half of what it requested.
+func TestPassNeedsHalfATTL(t *testing.T) {
 	t.Parallel()
 	for ttl, order := range map[time.Duration][2]string{
 		2 * time.Hour: {"b1", "a2"}, 40 * time.Minute: {"a2", "b1"}, 20 * time.Minute: {"b1", "a2"},
@@ -165,9 +168,9 @@ func TestPassedWithHalfATTL(t *testing.T) {
 	}
 }
 
-// A holder that never releases makes the waiters of its process wait until the end of the lease. Then they get a
-// lease from Redis, and the stuck holder gets the loss reported. The same is true for a holder that gets stuck after
-// some passes.
+// If a holder never releases the lock, the waiters of its process wait until the lease expires. They then get a lease
+// from Redis, and the channel Lost of the holder's lease is closed. This also holds if earlier holders passed the lease
+// on to this holder.
 func TestStuckHolder(t *testing.T) {
 	onOne(t, every, func(t *testing.T, server *redistest.Server, variant string) {
 		for _, passed := range []int{0, 1} {

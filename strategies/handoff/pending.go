@@ -12,8 +12,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// pendingRelease is an id of this process that may still own a lock or have an entry in a queue at Redis although no
-// caller wants it.
+// pendingRelease is an id that no caller of this process uses any more, but that may still own a lock or have an entry
+// in a queue at Redis. The keeper releases that lock or removes that entry.
 type pendingRelease struct {
 	names
 	id            string
@@ -26,19 +26,20 @@ type pendingRelease struct {
 }
 
 const (
-	// mostAnswered is the number of pending releases above which the keeper drops those to which Redis has replied. The
-	// number of the others is bounded by the number of callers within latest.
+	// If there are more than mostAnswered pending releases, the keeper drops those to which Redis has replied. The number
+	// of the others has no fixed limit, but each is dropped after latest.
 	mostAnswered = 1024
-	// mostAtOnce is the largest number of ids that one script releases, so that the script does not take too long. It is
-	// also the largest number of locks for which such scripts run at the same time, so that a Redis that does not respond
-	// gets at most this many scripts within patience.
+	// mostAtOnce limits the ids that one script releases, so that the script does not take too long. It also limits the
+	// number of locks for which such scripts are under way at the same time. If Redis does not respond, it therefore gets
+	// at most this many scripts within patience.
 	mostAtOnce = 100
-	// latest is the longest time after which a command of a broken connection may still arrive.
+	// latest is the longest time after which a command on a broken connection is assumed to still reach Redis.
 	latest = 10 * time.Minute
 )
 
-// addPending makes the keeper release the lock if the id in entry owns it and, if entry is an entry of the queue,
-// remove this entry. The returned channel is closed when Redis has replied.
+// addPending makes the keeper release the lock if the id in entry owns it. If entry also contains a TTL, the keeper
+// removes entry from Redis's queue. If doubtful is true, a late command may still take the lock for the id or queue it,
+// so the keeper repeats the release. The returned channel is closed when Redis has replied to the release.
 func (l *Locker) addPending(n names, entry string, doubtful bool) <-chan struct{} {
 	id, _, _ := strings.Cut(entry, " ")
 	d := l.pendingReleases[id]
@@ -67,7 +68,8 @@ func (l *Locker) sendAt(due time.Time) {
 	l.keep(due)
 }
 
-// sendDue sends the pending releases that are due, those of one lock together, and returns when the next one is due.
+// sendDue starts sending the pending releases that are due, up to mostAtOnce ids of a lock in one script. It returns
+// the time at which the next one is due, or zero if none is planned.
 func (l *Locker) sendDue(now time.Time) (next time.Time) {
 	many := len(l.pendingReleases) > mostAnswered
 	maps.DeleteFunc(l.pendingReleases, func(_ string, d *pendingRelease) bool {
@@ -98,9 +100,9 @@ func (l *Locker) sendDue(now time.Time) (next time.Time) {
 	return next
 }
 
-// sendRest sends all pending releases when the Locker is closed. Without it, a release by another process could grant
-// the lock to a slot of this closed Locker. sendRest continues while Redis replies; after an error the remaining leases
-// end when their TTL expires. After the call with last set, addPending adds nothing.
+// sendRest sends all pending releases when the Locker is closed. Otherwise a release by another process could grant the
+// lock to a slot of this closed Locker. sendRest continues until Redis has replied to all of them, or until the first
+// error; the remaining leases then end when their TTL expires. If last is true, addPending adds no releases afterwards.
 func (l *Locker) sendRest(last bool) (err error) {
 	for over := false; !over; {
 		l.mu.Lock()
@@ -116,8 +118,8 @@ func (l *Locker) sendRest(last bool) (err error) {
 	return err
 }
 
-// sendPerLock sends pending releases of several locks concurrently, so that a lock on a shard that is down does not
-// delay the others.
+// sendPerLock sends the pending releases of different locks concurrently, so that a lock on a shard that is down does
+// not delay the others.
 func (l *Locker) sendPerLock(due []*pendingRelease) error {
 	byLock := map[string][]*pendingRelease{}
 	for _, d := range due {
@@ -140,14 +142,15 @@ func (l *Locker) sendPerLock(due []*pendingRelease) error {
 	return <-problems
 }
 
-// These are the numbers of entries at each end of a queue that leave.lua searches.
+// nearEnds and wholeQueue are the numbers of entries that leave.lua searches at each end of a queue. 0 means all
+// entries.
 const (
 	nearEnds   = 64
 	wholeQueue = 0
 )
 
-// sendPending makes Redis release ids of one lock. It returns an error when Redis has replied to no caller for
-// patience.
+// sendPending releases ids of one lock by one script. It returns an error if Redis has not replied within patience or
+// refuses the script. After a temporary error the releases are due again.
 func (l *Locker) sendPending(ctx context.Context, near int, due []*pendingRelease) error {
 	args := []any{near}
 	for _, d := range due {
@@ -167,14 +170,15 @@ func (l *Locker) sendPending(ctx context.Context, near int, due []*pendingReleas
 	}
 	for _, d := range due {
 		switch {
-		case err != nil && !hopeless(err):
+		case err != nil && !isPermanent(err):
 			d.due = now.Add(patience / 4)
 			continue
 		case d.due.After(sent): // added again since, so this reply does not count
 			continue
 		case err == nil && d.indeterminate:
-			// If a late command takes the lock, this interval keeps the lock taken for at most as long as the command was
-			// delayed.
+			// A late command may still take the lock for this id, so the release is repeated. The interval grows with the age of
+			// the release. The lock thus stays taken for at most as long as the command was delayed, or for a second if that is
+			// longer.
 			d.due = now.Add(max(time.Second, now.Sub(d.since)))
 		default:
 			delete(l.pendingReleases, d.id)
@@ -187,10 +191,10 @@ func (l *Locker) sendPending(ctx context.Context, near int, due []*pendingReleas
 	return err
 }
 
-// hopeless reports whether a script would fail again for the same reason: the lock is not a string, its queue is not a
-// list, or the server does not support scripts. All other errors are treated as temporary.
-func hopeless(err error) bool {
+// isPermanent reports whether a script would fail again for the same reason: the lock is not a string, its queue is not
+// a list, or the server does not support scripts. All other errors are treated as temporary.
+func isPermanent(err error) bool {
 	refused, ok := errors.AsType[redis.Error](err)
 	return ok && (strings.HasPrefix(refused.Error(), "WRONGTYPE") ||
-		strings.HasPrefix(refused.Error(), "ERR ") && !says(err, "max number of clients"))
+		strings.HasPrefix(refused.Error(), "ERR ") && !hasReplyPrefix(err, "max number of clients"))
 }

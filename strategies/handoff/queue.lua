@@ -1,7 +1,9 @@
 -- Takes the lock if it is free and the queue is empty, otherwise queues the caller.
--- ARGV: …, id, TTL in ms, mode
--- mode: try (do not queue), wait, again (it may be queued already), front (before all others)
--- returns the result of tell if the caller has the lock, otherwise the lock's TTL in ms and the caller's index
+-- ARGV: as in grant.lua, then the id, the TTL in ms and the mode
+-- mode: try (takes a free lock even if processes are queued, and does not queue), wait (queues at the end),
+-- again (as wait, unless the id is queued already), front (queues before all others)
+-- returns the result of tell if the caller has the lock, otherwise the lock's TTL in ms and the number of entries
+-- in the queue up to the caller's (front: of all entries, try: 0)
 local id, ttl, mode = ARGV[3], ARGV[4], ARGV[5]
 local entry = id .. ' ' .. ttl
 local owner = redis.call('GET', lock)

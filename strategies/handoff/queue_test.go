@@ -24,7 +24,8 @@ const (
 	list     = "trial:key:handoff"
 )
 
-// queue is a sequence of callers that come one after the other, so that their order is known, and release on command.
+// queue lets callers request the lock one after the other, so that a test knows their order. Each holder keeps its
+// lease until the test releases it.
 type queue struct {
 	t      *testing.T
 	server *redis.Client
@@ -51,11 +52,11 @@ func newQueueOn(t *testing.T, server *redis.Client) *queue {
 	}
 }
 
-// come makes a caller request the lock.
-func (q *queue) come(who string, p trial.Process) { q.comeFor("key", who, p, p.Config.TTL) }
+// come makes caller who of process p request the lock "key" in a goroutine.
+func (q *queue) come(who string, p trial.Process) { q.requestWithTTL("key", who, p, p.Config.TTL) }
 
-// comeFor makes a caller request the lock on a key with the given TTL.
-func (q *queue) comeFor(key, who string, p trial.Process, ttl time.Duration) {
+// requestWithTTL makes caller who of process p request the lock on key in a goroutine. q.served receives the result.
+func (q *queue) requestWithTTL(key, who string, p trial.Process, ttl time.Duration) {
 	ctx, cancel := context.WithCancel(q.ctx)
 	q.cancel[who] = cancel
 	go func() {
@@ -69,7 +70,8 @@ func (q *queue) comeFor(key, who string, p trial.Process, ttl time.Duration) {
 	}()
 }
 
-// join makes a caller request a lock that is held, and returns when the caller waits, also at Redis.
+// join makes a caller request the lock "key", which must be held, and returns when the caller waits and Redis has
+// confirmed its slot.
 func (q *queue) join(who string, p trial.Process) {
 	q.t.Helper()
 	q.joinFor("key", who, p, p.Config.TTL)
@@ -78,14 +80,14 @@ func (q *queue) join(who string, p trial.Process) {
 func (q *queue) joinFor(key, who string, p trial.Process, ttl time.Duration) {
 	q.t.Helper()
 	before, _ := handoff.Waiting(locker(p), key, ttl)
-	q.comeFor(key, who, p, ttl)
+	q.requestWithTTL(key, who, p, ttl)
 	poll.Until(q.t, "they wait", func() bool {
 		n, queued := handoff.Waiting(locker(p), key, ttl)
 		return n == before+1 && queued
 	})
 }
 
-// waiting returns when the given number of callers of a process wait.
+// waiting returns when exactly want callers of the process wait for "key" and Redis has confirmed their slots.
 func (q *queue) waiting(p trial.Process, want int) {
 	q.t.Helper()
 	poll.Until(q.t, "they wait", func() bool {
@@ -96,7 +98,7 @@ func (q *queue) waiting(p trial.Process, want int) {
 
 func locker(p trial.Process) *handoff.Locker { return p.Locker.(*handoff.Locker) }
 
-// next expects that the named caller gets the lock next.
+// next waits for the next caller that gets the lock and returns the lease. The test fails if this caller is not who.
 func (q *queue) next(who string) *holding {
 	q.t.Helper()
 	s := q.any()
@@ -109,7 +111,8 @@ func (q *queue) next(who string) *holding {
 	return s.lease
 }
 
-// any returns the caller that gets the lock or an error next.
+// any waits for the next caller whose Acquire returns, with a lease or an error. The test fails if none returns within
+// patience.
 func (q *queue) any() served {
 	q.t.Helper()
 	select {
@@ -126,7 +129,8 @@ func (q *queue) any() served {
 	}
 }
 
-// turns expects that the named callers get the lock in this order, each after a release.
+// For each name in order, turns releases the current lease and waits for the next holder. The test fails if that holder
+// has another name. turns returns the last lease.
 func (q *queue) turns(held *holding, order string) *holding {
 	q.t.Helper()
 	for who := range strings.FieldsSeq(order) {
@@ -136,7 +140,7 @@ func (q *queue) turns(held *holding, order string) *holding {
 	return held
 }
 
-// drain lets the waiters have their turns in any order.
+// drain releases the lease, then lets the given number of waiters get and release the lock, in any order.
 func (q *queue) drain(held *holding, waiting int) {
 	q.t.Helper()
 	for range waiting {
@@ -150,7 +154,7 @@ func (q *queue) drain(held *holding, waiting int) {
 	trial.Release(q.t, held)
 }
 
-// leave cancels a caller and expects that it returns an error.
+// leave cancels a caller's wait. The test fails unless that caller then returns context.Canceled.
 func (q *queue) leave(who string) {
 	q.t.Helper()
 	q.cancel[who]()
@@ -162,7 +166,7 @@ func (q *queue) leave(who string) {
 // length returns how many slots are queued at Redis.
 func (q *queue) length() int64 { return q.server.LLen(context.Background(), list).Val() }
 
-// do sends a command, written with spaces, to Redis.
+// do sends a command to Redis. Spaces separate its words.
 func (q *queue) do(command string) { q.t.Helper(); do(q.t, q.server, command) }
 
 func do(t *testing.T, server *redis.Client, command string) {
@@ -176,7 +180,7 @@ func do(t *testing.T, server *redis.Client, command string) {
 	}
 }
 
-// nothingLeft expects that there is no holder and no waiter, at Redis and in the processes.
+// nothingLeft waits until the server has no keys and the processes have no lease, waiter, slot or pending release.
 func (q *queue) nothingLeft(processes ...trial.Process) {
 	q.t.Helper()
 	poll.Until(q.t, "nothing is left at Redis", func() bool {
@@ -197,7 +201,7 @@ func (q *queue) nothingLeft(processes ...trial.Process) {
 	}
 }
 
-// released releases a lease and repeats the release while it returns an error.
+// released repeats the release of a lease until it succeeds or the lease is no longer held.
 func released(t *testing.T, lease *holding) {
 	t.Helper()
 	poll.Until(t, "it is released", func() bool {
@@ -208,9 +212,10 @@ func released(t *testing.T, lease *holding) {
 	})
 }
 
-// A release that ends after its local queue was forgotten must not remove the key's next local queue from the keeper,
-// because the waiters of that queue would wait forever after a lost message.
-func TestForgetsItsOwnLineOnly(t *testing.T) {
+// The release of a lease may end after the lease's local queue was removed and the key got a new local queue. That
+// release must not remove the new local queue from the keeper. Otherwise no check would find that a message was lost,
+// and the waiters of the new local queue would wait forever.
+func TestReleaseForgetsOnlyItsOwnQueue(t *testing.T) {
 	t.Parallel()
 	p := trial.Start(t, redistest.Start(t), "handoff", time.Hour)
 	if !handoff.ForgottenTwice(locker(p), "key") {
@@ -218,7 +223,7 @@ func TestForgetsItsOwnLineOnly(t *testing.T) {
 	}
 }
 
-// isHeld expects that a process cannot acquire the lock.
+// isHeld fails the test unless TryAcquire in the process returns ErrHeld.
 func isHeld(t *testing.T, p trial.Process) {
 	t.Helper()
 	if _, err := locker(p).TryAcquire(t.Context(), "key"); !errors.Is(err, strategies.ErrHeld) {
@@ -226,7 +231,7 @@ func isHeld(t *testing.T, p trial.Process) {
 	}
 }
 
-// notHeld expects that a lease is over.
+// notHeld fails the test unless the release of the lease returns ErrNotHeld.
 func notHeld(t *testing.T, lease strategies.Lease) {
 	t.Helper()
 	if err := lease.Release(context.Background()); !errors.Is(err, strategies.ErrNotHeld) {
@@ -234,7 +239,6 @@ func notHeld(t *testing.T, lease strategies.Lease) {
 	}
 }
 
-// isLost reports whether the channel Lost of a lease is closed.
 func isLost(lease strategies.Watched) bool {
 	select {
 	case <-lease.Lost():
@@ -244,21 +248,20 @@ func isLost(lease strategies.Watched) bool {
 	}
 }
 
-// process returns the name of a process that does not exist, and entry the text in Redis's queue for one of its
-// slots.
+// process returns the name of a process that does not exist: the letter name, repeated 26 times to the length of a real
+// process name.
 func process(name string) string { return strings.Repeat(name, 26) }
 
 func entry(name string, number int, ttl time.Duration) string {
 	return fmt.Sprintf("%s:%d %d", process(name), number, ttl.Milliseconds())
 }
 
-// killSubscriptions makes Redis close the subscriptions of the processes.
 func killSubscriptions(t *testing.T, server *redis.Client) {
 	t.Helper()
 	do(t, server, "CLIENT KILL TYPE pubsub")
 }
 
-// disconnect makes Redis close all connections except the test's own.
+// disconnect makes Redis close all connections except the one on which the test sends this command.
 func disconnect(t *testing.T, server *redis.Client) {
 	t.Helper()
 	killSubscriptions(t, server)
@@ -282,7 +285,7 @@ type holding struct {
 	left     bool // the book's mutex guards it
 }
 
-// books has one for each test and server.
+// books maps each test and server to its *book.
 var books sync.Map
 
 func bookOf(t *testing.T, p trial.Process) *book {
@@ -291,7 +294,8 @@ func bookOf(t *testing.T, p trial.Process) *book {
 	return found.(*book)
 }
 
-// enter records a lease that was just granted, if err is nil.
+// enter records a lease that Acquire or TryAcquire has returned. It reports a violation if another valid lease exists
+// or if the token did not increase. If err is not nil, enter returns err.
 func enter(t *testing.T, p trial.Process, who, key string, lease strategies.Lease, err error) (*holding, error) {
 	if err != nil {
 		return nil, err
@@ -316,7 +320,7 @@ func enter(t *testing.T, p trial.Process, who, key string, lease strategies.Leas
 	return h, nil
 }
 
-// Release releases the lease, which its holder no longer relies on.
+// Release records that the holder no longer relies on the lease, and then releases it.
 func (h *holding) Release(ctx context.Context) error {
 	h.book.mu.Lock()
 	h.left = true
@@ -324,7 +328,7 @@ func (h *holding) Release(ctx context.Context) error {
 	return h.Lease.Release(ctx)
 }
 
-// ends records that Redis loses the locks of a process's server, so that all their leases end.
+// ends records that the Redis server of p has lost all its locks. The server's book then counts no lease as held.
 func ends(t *testing.T, p trial.Process) {
 	b := bookOf(t, p)
 	b.mu.Lock()
@@ -332,7 +336,6 @@ func ends(t *testing.T, p trial.Process) {
 	clear(b.holds)
 }
 
-// acquire acquires the lock "key" and fails the test on an error.
 func acquire(t *testing.T, p trial.Process) *holding { t.Helper(); return acquireKey(t, p, "key") }
 
 func acquireKey(t *testing.T, p trial.Process, key string) *holding {
@@ -341,7 +344,6 @@ func acquireKey(t *testing.T, p trial.Process, key string) *holding {
 	return lease
 }
 
-// try asks for the lock on a key without waiting.
 func try(ctx context.Context, t *testing.T, p trial.Process, key string) (*holding, error) {
 	lease, err := locker(p).TryAcquire(ctx, key)
 	return enter(t, p, "the caller of a try", key, lease, err)

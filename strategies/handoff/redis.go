@@ -18,18 +18,18 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/token"
 )
 
-// patience is how long a process keeps trying while Redis does not reply or refuses commands. After that its callers
-// get an error.
+// patience is how long a process keeps trying while Redis does not reply or refuses commands temporarily. After that
+// its callers get an error.
 const patience = 2 * time.Second
 
-// patient returns a context that ends patience after the beginning of a step, with errOutage as its cause.
+// patient returns a context that ends when patience has passed since began. The cause of its end is errOutage.
 func patient(ctx context.Context, began time.Time) (context.Context, context.CancelFunc) {
 	return context.WithDeadlineCause(ctx, began.Add(patience), errOutage)
 }
 
-var errOutage = fmt.Errorf("Redis has not answered for %v", patience)
+var errOutage = fmt.Errorf("Redis has not replied for %v", patience)
 
-// because returns err, or errOutage if err is the error of a ctx that patient has ended.
+// because replaces err by errOutage if err is the error of ctx and ctx ended because patience had passed.
 func because(ctx context.Context, err error) error {
 	if err != nil && err == ctx.Err() && context.Cause(ctx) == errOutage { //nolint:errorlint // only exactly these errors
 		return errOutage
@@ -37,7 +37,7 @@ func because(ctx context.Context, err error) error {
 	return err
 }
 
-// node is a process's access to Redis, through one pipeline, which never repeats a command by itself.
+// node is a process's access to Redis, through one pipeline. The pipeline never repeats a command.
 type node struct {
 	conn    *pipeline.Conn
 	client  redis.UniversalClient
@@ -50,7 +50,7 @@ type node struct {
 	finding atomic.Bool  // a release is finding out which of these commands the server has
 }
 
-// run runs a script that may grant the lock to the next waiter.
+// run runs a script on the keys of a lock. It also records for serves whether the script succeeded.
 func (n *node) run(ctx context.Context, s *script, on *names, args ...any) (reply any, err error) {
 	words := make([]any, 0, 16)
 	words = append(words, "evalsha", &s.hash, 2, &on.lock, &on.queue, &on.base, &n.ids.process)
@@ -67,14 +67,14 @@ const (
 	hasServed = 2
 )
 
-// serves reports whether a release may skip the script. Until the first script has succeeded, it returns false to one
-// caller at a time, which then runs a script as a test. Other callers get true, because otherwise each of thousands of
+// serves reports whether a release may skip the script. It returns false to one caller at a time until a script has
+// succeeded; that caller runs a script as a test. All other callers get true, because otherwise each of thousands of
 // concurrent first releases would run a script.
 func (n *node) serves() bool { return !n.served.CompareAndSwap(0, serving) }
 
-// free releases a lock without waiters. It reports false if a client may be waiting or if the caller does not have the
-// lock. The first release finds out whether the server has a command for this; until that is known, other releases use
-// the script.
+// free releases a lock without waiters by one command. It returns false if a client may be waiting or if the caller
+// does not have the lock. The first release tries the commands that delete a key by its value, which only newer servers
+// have. Until it is known whether the server has them, concurrent releases use the script free.lua.
 func (n *node) free(ctx context.Context, on *names, id *string) (freed bool, err error) {
 	if !n.native.Known() {
 		if !n.finding.CompareAndSwap(false, true) {
@@ -92,8 +92,8 @@ func (n *node) free(ctx context.Context, on *names, id *string) (freed bool, err
 func (n *node) freeByScript(ctx context.Context, on *names, id *string) (freed bool, err error) {
 	if n.cluster == nil {
 		reply, err := n.conn.Run(ctx, &on.lock, id)
-		// The script of the pipeline releases several locks. If Redis refuses it, another lock may be the cause, so this lock
-		// is then released separately.
+		// The pipeline combines the releases of several locks in one script. If Redis refuses that script, another lock may
+		// be the cause, so this lock is then released separately.
 		if _, refused := errors.AsType[redis.Error](err); !refused || n.passes(err) {
 			return reply == any(int64(1)), n.refused(on, err)
 		}
@@ -103,15 +103,15 @@ func (n *node) freeByScript(ctx context.Context, on *names, id *string) (freed b
 	return len(all) == 1 && all[0] == any(int64(1)), err
 }
 
-// eval runs a script by EVALSHA, or by EVAL if Redis does not know it.
+// eval runs a script by EVALSHA, or by EVAL if the server's script cache does not have it.
 func (n *node) eval(ctx context.Context, s *script, on *names, evalsha []any) (reply any, err error) {
-	if reply, err = n.do(ctx, evalsha...); err != nil && says(err, "NOSCRIPT") {
+	if reply, err = n.do(ctx, evalsha...); err != nil && hasReplyPrefix(err, "NOSCRIPT") {
 		reply, err = n.do(ctx, slices.Concat([]any{"eval", &s.source}, evalsha[2:])...)
 	}
 	return reply, n.refused(on, err)
 }
 
-// do sends a command and returns its reply. Strings are passed as pointers, which avoids an allocation.
+// do sends a command and returns its reply. Callers pass strings as pointers, which avoids an allocation.
 func (n *node) do(ctx context.Context, words ...any) (reply any, err error) {
 	command := redis.NewCmd(ctx, words...)
 	if err = n.conn.Send(ctx, command); err != nil {
@@ -120,25 +120,25 @@ func (n *node) do(ctx context.Context, words ...any) (reply any, err error) {
 	return command.Result()
 }
 
-// undialled reports whether err means that no connection could be made.
+// undialled reports whether err means that no connection could be made, so no command was sent.
 func undialled(err error) bool {
 	network, is := errors.AsType[*net.OpError](err)
 	return is && network.Op == "dial"
 }
 
-// passes reports whether a try can be repeated after err: either no connection could be made, or Redis has refused the
-// command without running it, and may accept it soon or on another node.
+// passes reports whether a try that ended with err can be repeated. It can if no connection could be made. It also can
+// if Redis has refused the command without running it, and the same node or another may soon accept it.
 func (n *node) passes(err error) bool {
 	if undialled(err) {
 		return true
 	}
-	if n.cluster == nil && says(err, "MOVED", "ASK") { // the client sends each try to the same node
+	if n.cluster == nil && hasReplyPrefix(err, "MOVED", "ASK") { // the client sends each try to the same node
 		return false
 	}
-	return says(err, "READONLY", "MASTERDOWN", "MOVED", "ASK", "TRYAGAIN", "CLUSTERDOWN", "LOADING")
+	return hasReplyPrefix(err, "READONLY", "MASTERDOWN", "MOVED", "ASK", "TRYAGAIN", "CLUSTERDOWN", "LOADING")
 }
 
-// take takes a free lock, without a script if SET and TIME can share a round trip. It returns the owner. If the owner
+// take takes a free lock. It needs no script if SET and TIME can share a round trip. It returns the owner. If the owner
 // is id and timed is true, it also returns Redis's time in µs after the grant.
 func (n *node) take(
 	ctx context.Context, on *names, id *string, ttl int64, timed bool,
@@ -167,24 +167,25 @@ func (n *node) take(
 	return strings.TrimSuffix(owner, "+"), clock, nil
 }
 
-// refused handles an error reply of Redis: it calls demoted if the server is not a primary, or adds an explanation to
-// the error.
+// refused handles an error reply of Redis. It calls demoted if the server is not a primary. If another program uses the
+// key, or if the client is for a single node of a cluster, refused adds an explanation to the error.
 func (n *node) refused(on *names, err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case says(err, "READONLY", "MASTERDOWN"): // no longer a primary; its host name may now lead to another server
+	case hasReplyPrefix(err, "READONLY", "MASTERDOWN"): // its host name may now lead to another server
 		n.demoted()
-	case says(err, "WRONGTYPE"):
-		return fmt.Errorf("%q, or its queue, is another program's key, such as Redisson's: %w", on.lock, err)
-	case n.cluster == nil && says(err, "MOVED", "ASK", "CROSSSLOT"):
-		return fmt.Errorf("the client connects to a single node of a cluster: create it with redis.NewClusterClient: %w", err)
+	case hasReplyPrefix(err, "WRONGTYPE"):
+		return fmt.Errorf("the key %q, or its queue, belongs to another program, such as Redisson: %w", on.lock, err)
+	case n.cluster == nil && hasReplyPrefix(err, "MOVED", "ASK", "CROSSSLOT"):
+		return fmt.Errorf("the client connects to a single node of a cluster: "+
+			"create the client with redis.NewClusterClient: %w", err)
 	}
 	return err
 }
 
-// follow queues an entry behind other entries. It returns the length of the queue, or 0 if the queue was empty and the
-// entry was not queued.
+// follow queues an entry by RPUSHX. It returns the length of the queue, or 0 if the queue was empty and RPUSHX
+// therefore did nothing.
 func (n *node) follow(ctx context.Context, queue, entry string) (int64, error) {
 	reply, err := n.do(ctx, "rpushx", &queue, &entry)
 	length, ok := reply.(int64)
@@ -194,7 +195,8 @@ func (n *node) follow(ctx context.Context, queue, entry string) (int64, error) {
 	return length, err
 }
 
-// at returns the client for subscriptions: in a cluster the client of the lock's node.
+// at returns the client on which to subscribe for a lock: the service's client, or in a cluster the client of the
+// lock's master. If again is true, the cluster's slots are reloaded first.
 func (n *node) at(ctx context.Context, lock string, again bool) (redis.UniversalClient, error) {
 	if n.cluster == nil {
 		return n.client, nil
@@ -209,17 +211,16 @@ func (n *node) at(ctx context.Context, lock string, again bool) (redis.Universal
 	return master, nil
 }
 
-// says reports whether err is an error reply of Redis that begins with one of the words.
-func says(err error, words ...string) bool {
+// hasReplyPrefix reports whether err is an error reply of Redis that begins with one of the words.
+func hasReplyPrefix(err error, words ...string) bool {
 	return slices.ContainsFunc(words, func(word string) bool { return redis.HasErrorPrefix(err, word) })
 }
 
-// unexpected returns the error for a reply that no script of this package returns.
+// unexpected returns the error for a reply whose form is not the one that the lock expects.
 func unexpected(to string, reply any) error {
-	return fmt.Errorf("unexpected reply of Redis to %s: %v", to, reply)
+	return fmt.Errorf("unexpected reply from Redis to %s: %v", to, reply)
 }
 
-// pair reads a reply of two numbers.
 func pair(reply any) (a, b int64, ok bool) {
 	numbers, _ := reply.([]any)
 	if len(numbers) != 2 {
@@ -230,16 +231,16 @@ func pair(reply any) (a, b int64, ok bool) {
 	return a, b, first && second
 }
 
-// lost reports whether Redis may have executed a command that ended with err.
+// lost reports whether Redis may have executed a command that returned err.
 func lost(err error) bool { return indeterminate.MayHaveRun(err) }
 
-// retry computes the pauses between tries: from 20 ms, doubling up to 500 ms, until patience is over.
+// retry makes pauses between repeated tries: 20 ms at first, then twice as long each time, up to 500 ms.
 type retry struct {
 	pause time.Duration // the next pause
 	end   time.Time
 }
 
-// wait pauses, each time longer. It returns false after patience, or when ctx ends.
+// wait pauses before the next try. It returns false if patience has passed since its first call, or if ctx has ended.
 func (r *retry) wait(ctx context.Context) bool {
 	if r.pause == 0 {
 		r.pause, r.end = 20*time.Millisecond, time.Now().Add(patience)
@@ -252,11 +253,12 @@ func (r *retry) wait(ctx context.Context) bool {
 	return pause.Plain(ctx.Done(), d)
 }
 
-// persist calls try, and repeats it while it gets no reply or Redis refuses it temporarily, until patience is over, ctx
-// ends or the Locker is closed. doubtful means that Redis may have executed a try to which no reply arrived.
+// persist calls try, and repeats the call while Redis does not reply or temporarily refuses the command. It stops when
+// patience has passed, when ctx ends or when the Locker is closed. doubtful is true if Redis may have executed a try
+// whose reply was lost.
 func (l *Locker) persist(ctx context.Context, try func(context.Context) error) (doubtful bool, err error) {
-	// No deadline bounds the first try, because Redis may only be slow, and the pipeline ends a command when Redis has
-	// replied to no command for patience.
+	// The first try has no deadline, because Redis may only be slow. The pipeline ends this try once Redis has not replied
+	// to any command for the duration patience.
 	began := time.Now()
 	if err = try(ctx); err == nil {
 		return false, nil

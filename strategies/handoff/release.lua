@@ -1,6 +1,7 @@
--- Releases the lock, to the next process if one is queued.
--- ARGV: …, id, its token (0 where others may have had the lock since its message), the entry to queue first; '' for none
--- returns 0 if the caller does not have the lock, otherwise the result of grant
+-- Releases the lock, and grants it to the next process in the queue if there is one.
+-- ARGV: as in grant.lua, then the id, its token (0 if others may have had the lock since it was granted), and an
+-- entry to queue before the release ('' for none)
+-- returns 0 if the id does not own the lock, otherwise the result of grant
 local id, owner = ARGV[3], redis.call('GET', lock)
 if owner ~= id and owner ~= id .. '+' then
   return 0

@@ -12,8 +12,9 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 )
 
-// pair is two processes, of which a is on a wire, and a third that has the lock at first. In a the waiters are a1, a2
-// and so on, in the order of arrival; in b they are b1 and so on. The slot of a comes first.
+// pair is a test setup with three processes: h, a and b. h holds the lock first. The commands of a go through a wire,
+// on which the test can break connections. The waiters of a are named a1, a2 and so on in the order of arrival, and
+// those of b are named b1, b2 and so on. All initial waiters of a arrive before those of b.
 type pair struct {
 	*queue
 	*wire
@@ -41,25 +42,26 @@ func newPairOn(t *testing.T, server *redistest.Server, variant string, ttl time.
 	return p
 }
 
-// done releases the last lease.
+// done releases the last lease and checks that Redis has no keys and that no process has a lease, waiter, slot or
+// pending release.
 func (p *pair) done(last *holding) {
 	p.t.Helper()
 	trial.Release(p.t, last)
 	p.nothingLeft(p.h, p.a, p.b)
 }
 
-// play runs a scene, of which each word is a step:
+// play runs a scene. Each word of the scene is a step:
 //
-//	+a1     a1 asks, and waits, also at Redis
-//	?a1     a1 asks
+//	+a1     a1 requests the lock, and waits until Redis has confirmed its slot
+//	?a1     a1 requests the lock
 //	-a1     a1 gives up
-//	a1      the holder releases, and it is the turn of a1; * is the turn of anybody
-//	>a1     it is the turn of a1, since the holder has lost the lock
-//	=2      two places are queued at Redis
-//	!DEL_x  Redis carries out DEL x
-//	~leave  the next leave of a is lost, or its answer
-//	.       that has happened
-//	21ms    so much time passes
+//	a1      the holder releases, and a1 must get the lock next; * allows any waiter
+//	>a1     a1 must get the lock, because the holder has lost it
+//	=2      wait until two slots are queued at Redis
+//	!DEL_x  Redis executes DEL x
+//	~leave  process a's next call of the script leave is lost, or the reply to that call
+//	.       wait until that loss has happened
+//	21ms    pause for this time
 func (p *pair) play(scene string) {
 	p.t.Helper()
 	held := p.first
@@ -117,10 +119,10 @@ func (p *pair) play(scene string) {
 	p.done(held)
 }
 
-// The callers that wait in a process when it gets the lease get it in order, for as many turns as batch or linger
-// allows. Later callers wait for those of the other process. A caller that gives up is skipped, wherever it waits;
-// the process keeps its slot for the others. A process whose last waiter gives up leaves the queue at once. A key
-// that Redis loses or a command that it refuses costs no waiter its turn.
+// Callers that are waiting when their process gets a lease get it in order, for as many turns as batch or linger
+// allows. Callers that arrive later wait until the other process has had its turn. A caller that gives up is skipped,
+// wherever it waits, and the process keeps its slot for its other callers. When the last waiter of a process gives up,
+// the process leaves the queue at once. If Redis loses a key or refuses a command, every waiter still gets its turn.
 func TestScenes(t *testing.T) {
 	t.Parallel()
 	const late = "a1 +a4 a2 a3 b1 +a5 +b4 b2 b3 a4 a5 b4"
@@ -133,15 +135,15 @@ func TestScenes(t *testing.T) {
 		{[]string{"cohort:batch=1"}, 5, 3, "a1 b1 a2 b2 a3 b3 a4 a5"},
 		{[]string{"cohort:batch=2"}, 5, 3, "a1 a2 b1 b2 a3 a4 b3 a5"},
 		{[]string{"handoff:linger=20ms"}, 2, 2, "a1 21ms b1 21ms a2 b2"},
-		// A caller that gets a free lock passes it to the callers that came while it asked, and not to later ones.
+		// A caller that gets a free lock passes it on to the callers that arrived during its request, but not to later ones.
 		{every[2:], 0, 0, "+h1 +b1 +h2 b1 h1 h2"},
 		{slotKinds[1:], 5, 1, "-a1 -a4 a2 a3 a5 b1"},
 		{every[2:], 5, 1, "-a1 =2 a2 -a3 -a5 a4 b1"}, // a1 added the slot
 		{slotKinds, 2, 1, "-a1 -a2 =1 b1"},
-		// On a server that no longer lets a script publish, waiters find the free lock by a check.
+		// The server no longer allows scripts to publish, so waiters find the free lock by a check.
 		{slotKinds[:1], 2, 0, "!ACL_SETUSER_default_-spublish a1 a2"},
-		// A caller that queues while another caller of its process gets the lock is in the queue, and the process checks it
-		// when the queue is lost.
+		// a2 requests the lock while a1 of the same process gets it. The slot of a2 must still be queued, and a check must
+		// find that Redis has lost the queue.
 		{slotKinds[1:], 1, 0, "!DEL_trial:key ?a2 >a1 =1 !DEL_trial:key:handoff !CLIENT_KILL_TYPE_pubsub a2"},
 		{every, 1, 1, "!DEL_trial:key:handoff * *"},
 		{every, 1, 1, "!DEL_trial:key >* *"},
@@ -155,24 +157,25 @@ func TestScenes(t *testing.T) {
 	}
 }
 
-// script is the text of a script's call on the wire.
+// script returns the hash of the named script. A test finds the calls of a script on the wire by this hash.
 func script(name string) []byte { return []byte(handoff.Scripts[name]) }
 
-// If any command is lost with its connection, executed by Redis or not, no client loses the lock or its turn, and no
-// key is left.
+// A connection breaks at a command, before or after Redis has executed it. No client may lose the lock or its turn, and
+// no key may be left.
 func TestLostCommands(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		variants []string
 		scene    string
 	}{
-		// It is not known whether a waiter is queued. In the end it is queued once, before later waiters.
+		// The process does not know whether its waiter is queued. The waiter must be queued once, before later waiters.
 		{slotKinds, "~queue +a1 . +a2 +b1 a1 a2 b1"},
 		{slotKinds[1:], "+a1 +a2 ~rpushx +a3 . +a4 =4 a1 a2 a3 a4"}, // a knows that others are queued
 		{every, "+a1 a1 +b1 ~release b1 ."},
-		// The release queues the process again; its waiter gets its turn after the other process.
+		// Releasing a1 also puts process a back in the queue, behind b, so b1 gets the lock before a2.
 		{slotKinds[:1], "+a1 a1 +b1 +a2 ~release b1 . =1 a2"},
-		// A cancelled wait whose leave Redis did not receive leaves nothing behind.
+		// A wait is cancelled. Redis does not receive the leave script, or its reply is lost. No entry may be left in the
+		// queue.
 		{slotKinds[:1], "+a1 ~leave -a1 ."},
 	} {
 		t.Run(test.scene, func(t *testing.T) {

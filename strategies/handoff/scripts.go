@@ -33,7 +33,7 @@ var (
 	echoScript    = newScript(echoSource)
 )
 
-// script has the hash of a script and, for a Redis that does not know it, the source.
+// script is a Lua script. The source is sent by EVAL if the server does not know the hash.
 type script struct{ hash, source string }
 
 func newScript(source string) *script { return &script{redis.NewScript(source).Hash(), source} }

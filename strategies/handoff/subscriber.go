@@ -14,26 +14,27 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// subscriber is a connection on which a process receives the messages about its turns; in a cluster there is one per
-// node. It ends with its connection, and its local queues then use a new subscriber. The Locker's mutex guards it.
+// subscriber is a connection on which a process receives the messages about its turns. In a cluster the process has one
+// subscriber for each node. When the connection breaks, the subscriber ends, and its local queues subscribe through a
+// new subscriber. The Locker's mutex guards it.
 type subscriber struct {
-	locker   *Locker
-	client   redis.UniversalClient
-	pubsub   *redis.PubSub
-	channels map[string]*channel
-	unasked  []string      // channels for which no SSUBSCRIBE has been sent yet
-	open     int           // number of SSUBSCRIBE commands without a reply
-	gone     chan struct{} // closed when the connection has ended
-	err      error         // why the connection has ended
-	good     bool          // Redis has confirmed a subscription
+	locker      *Locker
+	client      redis.UniversalClient
+	pubsub      *redis.PubSub
+	channels    map[string]*channel
+	toSubscribe []string      // channels for which no SSUBSCRIBE has been sent yet
+	open        int           // number of SSUBSCRIBE commands without a reply
+	gone        chan struct{} // closed when the connection has ended
+	err         error         // why the connection has ended
+	good        bool          // Redis has confirmed a subscription
 
-	echoes int       // number of echoes that the process has published to itself
-	asked  time.Time // when it sent the last echo
-	said   bool      // Redis has confirmed that it published the last echo
-	silent bool      // the last echo has not arrived yet
+	echoes        int       // number of echoes that the process has published to itself
+	asked         time.Time // when it sent the last echo
+	echoPublished bool      // Redis has confirmed that it published the last echo
+	silent        bool      // the last echo has not arrived yet
 }
 
-// channel is a channel of a subscriber, with the number of local queues that need it.
+// channel is a Redis channel to which a subscriber has subscribed or will subscribe.
 type channel struct {
 	localQueues int
 	asked       time.Time
@@ -43,7 +44,8 @@ type channel struct {
 	err         error         // the reason of a refusal
 }
 
-// send sends a command on the subscriber's connection.
+// send starts a goroutine that runs a command on the subscriber's connection. If the command fails, the subscriber
+// ends.
 func (s *subscriber) send(what string, command func(context.Context) error) {
 	l := s.locker
 	l.hears.Go(func() {
@@ -55,7 +57,7 @@ func (s *subscriber) send(what string, command func(context.Context) error) {
 	})
 }
 
-// listens reports whether the process certainly receives the messages about the local queue's turns.
+// listens reports whether Redis has confirmed the subscription to the messages about the local queue's turns.
 func (lq *localQueue) listens() bool {
 	l := lq.locker
 	s := lq.subscriber
@@ -69,8 +71,8 @@ func (lq *localQueue) listens() bool {
 	return c != nil && c.isReady
 }
 
-// demoted ends all subscribers after the server has reported that it is not a primary, because messages that are
-// published on the primary do not arrive there.
+// demoted ends all subscribers after the server has reported that it is no longer a primary. Scripts now publish on the
+// new primary, whose messages do not reach a subscriber on the old one. In a cluster demoted does nothing.
 func (l *Locker) demoted() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -83,7 +85,8 @@ func (l *Locker) demoted() {
 
 var errDemoted = errors.New("listen: the server is no longer a primary")
 
-// listen subscribes the process to the messages about a local queue's turns.
+// listen subscribes the process to the messages that announce the turns of local queue lq. It retries for up to the
+// duration patience. If the user may not subscribe to the channel or the Locker is closed, it returns at once.
 func (l *Locker) listen(ctx context.Context, lq *localQueue) error {
 	var failed error // the error of the previous try
 	for r := (retry{}); ; {
@@ -91,7 +94,7 @@ func (l *Locker) listen(ctx context.Context, lq *localQueue) error {
 		if err != nil && ctx.Err() != nil && failed != nil {
 			err = fmt.Errorf("%w: %w", err, failed)
 		}
-		if err == nil || errors.Is(err, strategies.ErrClosed) || says(err, "NOPERM") || !r.wait(ctx) {
+		if err == nil || errors.Is(err, strategies.ErrClosed) || hasReplyPrefix(err, "NOPERM") || !r.wait(ctx) {
 			return err
 		}
 		failed = err
@@ -101,8 +104,9 @@ func (l *Locker) listen(ctx context.Context, lq *localQueue) error {
 	}
 }
 
-// listenOnce makes one try: it finds or opens the subscriber and waits until Redis has confirmed the channel. again is
-// true after a failed try; listenOnce then reloads the cluster's slots, which may be outdated.
+// listenOnce tries once to subscribe to the channel of lq. It opens a subscriber if the process has none, and waits
+// until Redis has confirmed the subscription. again is true after a failed try; listenOnce then reloads the cluster's
+// slots, which may be outdated.
 func (l *Locker) listenOnce(ctx context.Context, lq *localQueue, again bool) error {
 	l.mu.Lock()
 	s := lq.subscriber
@@ -152,9 +156,10 @@ func (l *Locker) listenOnce(ctx context.Context, lq *localQueue, again bool) err
 	}
 }
 
-var errSilent = errors.New("listen: Redis does not answer")
+var errSilent = errors.New("listen: Redis does not reply")
 
-// join subscribes to the channel of a local queue, unless the subscriber has it already.
+// join attaches local queue lq to the subscriber. It subscribes to the channel of lq unless another local queue has
+// done so.
 func (s *subscriber) join(lq *localQueue) *channel {
 	l := s.locker
 	l.mu.Lock()
@@ -164,7 +169,7 @@ func (s *subscriber) join(lq *localQueue) *channel {
 	if c == nil {
 		c = &channel{asked: time.Now(), ready: make(chan struct{})}
 		s.channels[name] = c
-		s.unasked = append(s.unasked, name)
+		s.toSubscribe = append(s.toSubscribe, name)
 		s.ask()
 	}
 	if lq.subscriber != s && s.err == nil {
@@ -175,12 +180,12 @@ func (s *subscriber) join(lq *localQueue) *channel {
 	return c
 }
 
-// ask subscribes to the channels in unasked: all at once or, if Redis has refused one of several channels before, one
-// after the other, because the refusal does not name the channel.
+// ask sends SSUBSCRIBE for the channels in toSubscribe. Once Redis has refused a subscription while several were under
+// way, ask sends one SSUBSCRIBE at a time, because a refusal does not name the channel.
 func (s *subscriber) ask() {
-	for len(s.unasked) > 0 && (s.open == 0 || !s.locker.refusing) {
-		name := s.unasked[0]
-		s.unasked = s.unasked[1:]
+	for len(s.toSubscribe) > 0 && (s.open == 0 || !s.locker.refusing) {
+		name := s.toSubscribe[0]
+		s.toSubscribe = s.toSubscribe[1:]
 		if c := s.channels[name]; c != nil && !c.sent {
 			c.sent = true
 			s.open++
@@ -210,7 +215,6 @@ func (s *subscriber) leave(lq *localQueue) {
 	}
 }
 
-// live receives messages until the connection ends.
 func (s *subscriber) live() {
 	l := s.locker
 	err := s.hear()
@@ -221,7 +225,8 @@ func (s *subscriber) live() {
 	close(s.gone)
 }
 
-// end ends a subscriber with err. Its local queues subscribe through a new one.
+// end ends a subscriber with err, unless it has ended already. Its local queues then subscribe through a new
+// subscriber.
 func (s *subscriber) end(err error) {
 	l := s.locker
 	if s.err != nil {
@@ -233,8 +238,8 @@ func (s *subscriber) end(err error) {
 	if l.unsubscribed = err; s.good {
 		l.failures = 0
 	}
-	// The pause starts at 20 ms and doubles with each consecutive failure, up to a second. A confirmed subscription resets
-	// it.
+	// The pause is 20 ms at first and doubles with each consecutive failure, up to a second. A confirmed subscription
+	// resets it.
 	l.listenAfter = time.Now().Add(min(20*time.Millisecond<<l.failures, time.Second))
 	l.failures = min(l.failures+1, 6)
 	for _, lq := range l.localQueues {
@@ -266,12 +271,13 @@ func (s *subscriber) hear() error {
 	}
 }
 
-// refused handles an error of the connection. If Redis has refused a subscription and only one was under way, refused
-// gives the error to the callers that wait for that channel and returns nil: the connection stays usable. If several
-// were under way, it is not known which one was refused, so all are tried again on a new connection, one after the
-// other.
+// refused handles an error of the connection and returns it, unless it can keep the connection. If Redis refuses a
+// subscription and only one is under way, refused gives the error to the callers that wait for that channel, and
+// returns nil, which keeps the connection. If several subscriptions are under way, the error does not show which of
+// them Redis has refused. The connection then ends, and the process subscribes to the channels one by one on a new
+// connection.
 func (s *subscriber) refused(err error) error {
-	if !says(err, "NOPERM") {
+	if !hasReplyPrefix(err, "NOPERM") {
 		return fmt.Errorf("listen: %w", err)
 	}
 	l := s.locker
@@ -335,10 +341,10 @@ func (s *subscriber) heard(message any) error {
 // echoPrefix is the prefix of the messages that a process publishes to itself.
 const echoPrefix = "echo "
 
-// listenOn checks once a second, while the process waits for a lock, that the process receives messages published on
-// the server to which its commands go. After a failover the commands may go to another server than the subscription, or
-// the subscription's connection may be dead without having been closed. listenOn returns when it is due again; zero
-// means never.
+// While the process waits for a lock, listenOn checks once a second that it receives the messages published on the
+// server that executes its commands. After a failover the subscription may be on another server than the commands, or
+// its connection may be dead but not closed. listenOn returns the time of the next check, or the zero time if the
+// process does not wait.
 func (l *Locker) listenOn(now time.Time) (next time.Time) {
 	if len(l.slots) == 0 {
 		return time.Time{}
@@ -359,13 +365,14 @@ func (l *Locker) listenOn(now time.Time) (next time.Time) {
 	return now.Add(l.attention)
 }
 
-// echo publishes a message to the process itself, through a local queue's channel, unless the last echo has not
-// arrived yet. It ends a subscriber that has not received the echo within patience.
+// echo publishes a message on the channel of lq to the process itself, unless the previous echo is still missing. If
+// that echo was sent more than patience ago, echo ends the subscriber. The limit is twice patience if Redis has not
+// confirmed that it published the previous echo.
 func (s *subscriber) echo(lq *localQueue, now time.Time) {
 	l := s.locker
 	if s.silent {
 		limit := patience
-		if !s.said { // Redis may be slow
+		if !s.echoPublished { // Redis may be slow
 			limit = 2 * patience
 		}
 		if now.Sub(s.asked) > limit {
@@ -374,7 +381,7 @@ func (s *subscriber) echo(lq *localQueue, now time.Time) {
 		return
 	}
 	s.echoes++
-	s.asked, s.silent, s.said = now, true, false
+	s.asked, s.silent, s.echoPublished = now, true, false
 	text := echoPrefix + strconv.Itoa(s.echoes)
 	l.begin(func() {
 		reply, err := l.redis.run(l.ctx, echoScript, &lq.names, text)
@@ -386,9 +393,9 @@ func (s *subscriber) echo(lq *localQueue, now time.Time) {
 		case n == 0:
 			s.end(errElsewhere)
 		default:
-			s.said = true
+			s.echoPublished = true
 		}
 	})
 }
 
-var errElsewhere = errors.New("listen: the subscription is on another server than the commands")
+var errElsewhere = errors.New("listen: the subscription and the commands use different servers")

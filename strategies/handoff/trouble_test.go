@@ -16,23 +16,23 @@ import (
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 )
 
-// deployment is a Redis that the clients use, with its possible faults.
+// deployment is a Redis deployment under test, with the options of its clients and the faults that can be injected.
 type deployment struct {
 	name     string
 	options  func(process int) *redis.UniversalOptions // and go-redis's defaults
 	troubles []trouble
 }
 
-// trouble is a fault that is injected and removed again.
+// trouble is a fault. The function make injects the fault, waits, and removes it.
 type trouble struct {
 	name string
 	make func(c *chaos)
 }
 
-// ways are the network paths of the processes to Redis.
+// ways contains, for each process, its network path to Redis. The test injects faults on these paths.
 type ways [chaosProcesses]netfault.Path
 
-// troubles are the faults of the network.
+// troubles returns the network faults. Each affects the connections of one random process.
 func (w *ways) troubles() []trouble {
 	return []trouble{
 		{"packets late", func(c *chaos) { w.delay(c, rand.N(20*time.Millisecond), rand.N(2*chaosTTL)) }},
@@ -46,8 +46,8 @@ func (w *ways) troubles() []trouble {
 	}
 }
 
-// delay holds back the data that a process writes for the first duration, then breaks its connections. The data
-// arrives after the second duration.
+// delay holds back the data that a random process writes. After the duration kept, it breaks the connections of this
+// process. After a further duration, late, the data reaches Redis.
 func (w *ways) delay(c *chaos, kept, late time.Duration) {
 	p := &w[rand.IntN(chaosProcesses)]
 	p.Keep()
@@ -59,7 +59,7 @@ func (w *ways) delay(c *chaos, kept, late time.Duration) {
 	})
 }
 
-// settable is one Redis whose clock can be set.
+// settable returns a deployment with one Redis server whose clock the test can set.
 func settable(t *testing.T) *deployment {
 	t.Helper()
 	server, clock := redistest.StartSettable(t)
@@ -102,7 +102,8 @@ func settable(t *testing.T) *deployment {
 	}
 }
 
-// failingOver is a primary and a replica that exchange their roles, with clients that follow.
+// failingOver returns a deployment with a primary and a replica that swap roles. Its clients connect to the current
+// primary.
 func failingOver(t *testing.T) *deployment {
 	t.Helper()
 	p := redistest.StartPair(t)
@@ -132,7 +133,8 @@ func failingOver(t *testing.T) *deployment {
 	}
 }
 
-// movingSlots is a cluster of three primaries whose slots move.
+// movingSlots returns a deployment on a cluster of three primaries. Its faults move the hash slots of the test's keys
+// from one primary to another.
 func movingSlots(t *testing.T) *deployment {
 	t.Helper()
 	nodes := redistest.StartCluster(t)
@@ -167,7 +169,7 @@ func movingSlots(t *testing.T) *deployment {
 	}
 }
 
-// trouble injects faults until ctx ends.
+// trouble injects random faults until ctx ends. It injects one fault at a time, with pauses of up to 300 ms.
 func (c *chaos) trouble(ctx context.Context) {
 	defer c.later.Wait()
 	for {
@@ -182,7 +184,8 @@ func (c *chaos) trouble(ctx context.Context) {
 	}
 }
 
-// watch records when the machine stood still, which is not the fault of a lock.
+// watch records the periods of more than 100 ms in which the test process did not run, because the machine was busy.
+// The verdict does not count these periods as waiting.
 func (c *chaos) watch(ctx context.Context) {
 	for ctx.Err() == nil {
 		from := time.Since(c.began)
@@ -209,14 +212,15 @@ func scriptsFlushed(server *redis.Client) trouble {
 	return trouble{"scripts flushed", func(*chaos) { _ = server.ScriptFlush(context.Background()).Err() }}
 }
 
-// refused makes Redis refuse writes, as without enough replicas.
+// refused returns a fault in which Redis refuses writes because it has too few replicas.
 func refused(server *redis.Client) trouble {
 	return trouble{"writes refused", func(c *chaos) {
 		c.configured(server, "min-replicas-to-write", "9", "0", rand.N(chaosTTL))
 	}}
 }
 
-// cut kills connections, except its own and those of replicas.
+// cut makes server close every connection whose client id satisfies the function which. It spares the connections of
+// replicas and its own connection to server.
 func (c *chaos) cut(server *redis.Client, which func(id string) bool) {
 	ctx := context.Background()
 	for line := range strings.Lines(server.ClientList(ctx).Val()) {
@@ -228,7 +232,8 @@ func (c *chaos) cut(server *redis.Client, which func(id string) bool) {
 	}
 }
 
-// configured changes a setting for a while, during which Redis does not serve.
+// configured sets a server's option to value for the given length, and then back to its usual value. During that time
+// the server counts as down.
 func (c *chaos) configured(server *redis.Client, name, value, usual string, length time.Duration) {
 	c.during(&c.down, func() {
 		c.must(server, "CONFIG", "SET", name, value)
@@ -251,7 +256,7 @@ func (c *chaos) pause(server *redistest.Server, length time.Duration) {
 	})
 }
 
-// restart makes Redis lose its data.
+// restart kills Redis and starts it again without its data.
 func (c *chaos) restart(server *redistest.Server) {
 	c.during(&c.gone, func() {
 		c.during(&c.down, func() {

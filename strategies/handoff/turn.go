@@ -10,7 +10,8 @@ import (
 // client that may publish and read the keys can forge or repeat one. The process therefore confirms each message by a
 // script, whose reply has the token.
 
-// learnOwner handles a grant message of grant.lua in the reply to a command that this process sent at since.
+// learnOwner handles a grant message of grant.lua. The message was in the reply to a command that this process sent at
+// the time since.
 func (l *Locker) learnOwner(grantMsg string, since time.Time) {
 	id, token, lock, ok := l.ids.parse(grantMsg)
 	if !ok || l.held[id] != nil { // the grant is known already
@@ -27,7 +28,8 @@ func (l *Locker) learnOwner(grantMsg string, since time.Time) {
 	p.arrive(token, since, end(since, p.localQueue.ttl))
 }
 
-// hint handles a grant message that arrived on the subscription.
+// hint handles a grant message that arrived on the subscription. It confirms the grant at Redis. If the process has no
+// slot with the id, hint releases the lock for the next waiter.
 func (l *Locker) hint(message string) {
 	id, _, lock, ok := l.ids.parse(message)
 	if !ok || l.held[id] != nil {
@@ -50,15 +52,16 @@ func (l *Locker) hint(message string) {
 }
 
 const (
-	// mostStrays is the largest number of messages about ids without a slot that are handled within straysIn. Each of them
-	// costs a script, so without a limit a client that repeats messages could cause any number of scripts.
+	// mostStrays is the largest number of messages about ids without a slot that are handled within straysIn. Each such
+	// message costs a script, so without this limit a client that repeats messages could cause any number of scripts.
 	mostStrays = 64
 	straysIn   = 100 * time.Millisecond
-	// hintsApart is how long a slot ignores further hints after one that Redis has not confirmed.
+	// hintsApart is the pause after a message that Redis has not confirmed. Messages for the same slot are ignored during
+	// the pause.
 	hintsApart = 10 * time.Millisecond
 )
 
-// passOn releases a lock that was granted to a slot of this process after the slot had been given up.
+// passOn releases a lock that was granted to a slot that this process has already given up.
 func (l *Locker) passOn(lock, id string) {
 	l.addPending(namesOf(lock, l.base, l.redis.cluster != nil), id, false)
 	for _, d := range l.pendingReleases { // the lock may next go to another slot that was given up
@@ -68,8 +71,8 @@ func (l *Locker) passOn(lock, id string) {
 	}
 }
 
-// arrive takes a lease that a slot got by a reply. If the reply took so long that little of the lease or none is left,
-// arrive first confirms the lease at Redis, which renews it.
+// arrive handles a lease that a reply has granted to a slot. If at most a quarter of the TTL is left, because the reply
+// took long, arrive first confirms the lease at Redis, which renews it.
 func (p *slot) arrive(token int64, since, until time.Time) {
 	lq := p.localQueue
 	l := lq.locker
@@ -83,7 +86,7 @@ func (p *slot) arrive(token int64, since, until time.Time) {
 	p.take(token, since, until)
 }
 
-// take makes the lease that a slot got the lease of its local queue.
+// take drops the slot to which a lease was granted, and gives the lease to the slot's local queue.
 func (p *slot) take(token int64, since, until time.Time) {
 	lq := p.localQueue
 	g := &lease{id: p.id, token: token, since: since, indeterminate: p.indeterminate}

@@ -21,10 +21,10 @@ import (
 	"github.com/lockbench/lockbench/strategies/locktest"
 )
 
-// deploymentCounts are the counts of one lock on one deployment.
+// deploymentCounts contains the results of the chaos test for one lock on one deployment.
 type deploymentCounts struct {
 	name             string
-	leases, forgiven int // these were held when data was lost, or when the clock was set
+	leases, forgiven int // a forgiven lease was held when data was lost, or when the clock was set forward
 	stuck            int // waits that did not end, or clients that did not return, without a reason
 	undecided        int // keys whose history was too long to search
 	longest          time.Duration
@@ -44,7 +44,6 @@ func (s *deploymentCounts) add(more *deploymentCounts) {
 	}
 }
 
-// String returns one line for each count.
 func (s *deploymentCounts) String() string {
 	text := fmt.Sprintf("%s: %d leases (%d held at a fault that ends leases), %d clients stuck\n"+
 		"  free for at most %v while a client waited; histories: %d undecided, impossible: %q",
@@ -55,14 +54,13 @@ func (s *deploymentCounts) String() string {
 	return text
 }
 
-// sound reports whether no violation was found.
 func (s *deploymentCounts) sound() bool { return s.stuck+len(s.impossible) == 0 }
 
-// judge checks each key's history and draws an impossible one in the directory.
+// judge checks the history of each key and returns the results. If a history is impossible, judge writes a drawing of
+// it to the directory drawings.
 //
-// Two faults end leases early, and the leases at that time count as given up: a loss of data, and a clock of Redis
-// that is set forward. One fault may repeat tokens: a clock of Redis that is set back, if the lock becomes free
-// before the clock has caught up.
+// Two faults end leases early: a loss of data, and setting Redis's clock forward. The leases held at that time count as
+// given up. If Redis's clock is set back, tokens may repeat, so their order is not checked for that history.
 func (c *chaos) judge(drawings string) *deploymentCounts {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -73,7 +71,7 @@ func (c *chaos) judge(drawings string) *deploymentCounts {
 		byKey[o.Key] = append(byKey[o.Key], o)
 	}
 	for key, history := range byKey {
-		forgiven, passedOn := c.forgive(history)
+		forgiven, passedOn := c.endAffectedLeases(history)
 		sum.forgiven += forgiven
 		model := locktest.FencedMutex
 		if c.setBack(history) {
@@ -100,12 +98,13 @@ func (c *chaos) judge(drawings string) *deploymentCounts {
 	return sum
 }
 
-// longestWait is the longest time for which a free lock may have a waiter while faults follow each other: a dead
-// waiter's turn lasts for its lease; waiters check once a second; checks may fail for two seconds before an error is
-// returned; and a failed check is repeated after at most a second. A lost waiter waits until its process dies.
+// longestWait is the longest time for which a lock may be free while a client waits. It is the sum of four delays,
+// because several faults can cause them one after the other: the lease of a dead waiter (chaosTTL), the interval
+// between two checks (1 s), the repetition of failed checks (2 s), and the longest pause before a repetition (1 s).
 const longestWait = chaosTTL + time.Second + 2*time.Second + time.Second
 
-// report logs a faulty history: its leases, its other operations, and the faults during them.
+// report logs wrong, the fault in the history of key, together with the leases and failed operations of key and the
+// injected faults.
 func (c *chaos) report(key, wrong string, holds []hold, history []locktest.Operation) {
 	c.Logf("%s, key %s: %s", c.name, key, wrong)
 	for _, h := range holds {
@@ -121,13 +120,16 @@ func (c *chaos) report(key, wrong string, holds []hold, history []locktest.Opera
 		c.back, c.down)
 }
 
-// forgive ends leases when Redis loses its data or its clock is set forward, because another client may then get the
-// lock. Redis may have granted the lease up to a TTL before its holder knew. A process may pass on a lost lease until
-// its next check, also to a client that asked after the fault. A release that finds no lock may have been executed
-// before, with its answer lost; and a release that is repeated after the lease ran out cannot know whether the first
-// was executed. forgive returns the number of leases that ended so, and those that were passed on after their loss,
-// because other leases may have larger tokens by then.
-func (c *chaos) forgive(history []locktest.Operation) (n int, passedOn map[int]bool) {
+// endAffectedLeases ends the leases that a loss of data or a forward step of Redis's clock affects, because another
+// client may then get the lock. n is the number of these leases.
+//
+// Redis may have granted a lease up to a TTL before its holder learned of it. A process may pass on a lost lease until
+// its next check, even to a client that requested the lock after the fault. passedOn contains the leases that were
+// passed on after their loss. The caller must ignore these leases, because other leases may have larger tokens by then.
+//
+// The result of a release becomes unclear in two cases. The release may have found no lock, because an earlier try with
+// a lost reply may have released it. Or the release may have ended after the lease had expired.
+func (c *chaos) endAffectedLeases(history []locktest.Operation) (n int, passedOn map[int]bool) {
 	passedOn = map[int]bool{}
 	granted := grantedBy(history)
 	until := map[int]time.Duration{}
@@ -156,10 +158,12 @@ func (c *chaos) forgive(history []locktest.Operation) (n int, passedOn map[int]b
 	return n, passedOn
 }
 
-// grantedBy returns the latest time at which Redis can have granted each lease, by its token without the last digits,
-// in which the turns of a process differ. The token is Redis's clock in microseconds: the difference of two tokens is
-// at least the difference of their grants, because a clock that is set forward only makes it larger. So there is also
-// a bound for a lease that its process passes on after its client had given up.
+// grantedBy returns the latest time at which Redis can have granted each lease. The keys of the map are fencing tokens
+// divided by MostTurns, which are times of Redis's clock in µs.
+//
+// The difference between two keys is at least the time between their grants, because setting the clock forward only
+// increases it. That difference also limits the time of a grant whose first client gave up before the process passed
+// the lease on.
 func grantedBy(history []locktest.Operation) map[int64]time.Duration {
 	granted := map[int64]time.Duration{}
 	for _, o := range history {
@@ -184,16 +188,16 @@ func grantedBy(history []locktest.Operation) map[int64]time.Duration {
 	return granted
 }
 
-// unseen is how long a process may pass on a lease that Redis has lost, on a busy machine.
+// unseen is the time for which a process on a busy machine may still pass on a lease after Redis has lost it.
 const unseen = time.Second
 
-// hold is a lease from the time at which its holder knew of it.
+// hold is a lease in a history. It begins when the holder's Acquire returned.
 type hold struct {
 	locktest.Operation
 	ended time.Duration // the latest end at Redis
 }
 
-// holdsOf returns the leases in the order of their return.
+// holdsOf returns the leases of a history in the order in which Acquire returned them.
 func holdsOf(history []locktest.Operation) (all []hold) {
 	at := map[int]int{}
 	for _, o := range history {
@@ -213,14 +217,14 @@ func holdsOf(history []locktest.Operation) (all []hold) {
 	return all
 }
 
-// setBack reports whether Redis's clock was set back during a history.
+// setBack reports whether Redis's clock was set back during the history, after which tokens may decrease.
 func (c *chaos) setBack(history []locktest.Operation) bool {
 	last := slices.MaxFunc(history, func(a, b locktest.Operation) int { return cmp.Compare(a.Return, b.Return) }).Return
 	return slices.ContainsFunc(c.back, func(step span) bool { return history[0].Call <= step.to && step.from <= last })
 }
 
-// idle returns the times for which a lock was free, Redis served and at least one client waited, perhaps each only
-// briefly and with or without success. Callers pause between two tries.
+// idle returns the lengths of all periods in which the lock was free, Redis served commands, and clients waited. A gap
+// of at most 20 ms between two waits does not end a period, because a caller pauses between two tries.
 func (c *chaos) idle(holds []hold, history []locktest.Operation) (all []time.Duration) {
 	var asked []span // the times of all waits, with or without success
 	for _, o := range history {
@@ -245,7 +249,7 @@ func (c *chaos) idle(holds []hold, history []locktest.Operation) (all []time.Dur
 	return all
 }
 
-// serving returns how long Redis served between two instants.
+// serving returns how long Redis served commands between from and to.
 func (c *chaos) serving(from, to time.Duration) time.Duration {
 	length := to - from
 	for _, d := range c.down {
@@ -254,8 +258,9 @@ func (c *chaos) serving(from, to time.Duration) time.Duration {
 	return max(0, length)
 }
 
-// The verdict finds a lock without a holder although none of its callers waits for long.
-func TestALockWithNobodyIsFound(t *testing.T) {
+// The history contains only failed waits of 30 ms, one every 40 ms, over twice longestWait. idle must report a period
+// of more than longestWait in which the lock was free. If Redis is down for part of the time, that part must not count.
+func TestLockWithoutHolderIsFound(t *testing.T) {
 	t.Parallel()
 	c := &chaos{T: t, deployment: &deployment{}}
 	var history []locktest.Operation
@@ -272,7 +277,7 @@ func TestALockWithNobodyIsFound(t *testing.T) {
 	}
 }
 
-// planted is a lock with a fault.
+// planted wraps a correct lock and adds one fault, which the chaos test must find.
 type planted struct {
 	strategies.Locker
 	late  time.Duration // by how much a lease overstates its validity
@@ -306,7 +311,8 @@ func (l *plantedLease) FencingToken() int64 {
 
 func (l *plantedLease) ValidUntil() time.Time { return l.Lease.ValidUntil().Add(l.late) }
 
-// The chaos test finds each violation in a lock with that fault. TestChaos finds none in the real locks.
+// Each of three faults is planted in a correct lock: leases that overstate their validity, repeated tokens, and waiters
+// that ignore a free lock. The verdict of the chaos test must report each.
 func TestPlantedFaultsAreFound(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]struct {

@@ -16,19 +16,19 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 )
 
-// wire is a process's path to Redis that reads the data on it: it records and replaces words, and breaks a connection
-// at a word.
+// wire is a network path from a process to Redis. It records what the process writes, can replace words in it, and can
+// break the connection when the process writes a given text.
 type wire struct {
 	netfault.Path
 
 	mu  sync.Mutex
 	log []byte // the data written since the last stall
-	// instead maps written words to their replacements, and replaced counts them.
+	// instead maps each word to its replacement. replaced counts the replacements of each word.
 	instead  map[string]string
 	replaced map[string]int
 }
 
-// start opens a process on the wire, ready for use.
+// start starts a process whose connections go through the wire, and calls Prepare, which connects it to Redis.
 func (w *wire) start(t *testing.T, server *redistest.Server, variant string, ttl time.Duration) trial.Process {
 	t.Helper()
 	p := w.open(t, server, variant, ttl)
@@ -38,7 +38,8 @@ func (w *wire) start(t *testing.T, server *redistest.Server, variant string, ttl
 	return p
 }
 
-// open opens a process that is not connected yet.
+// open starts a process whose connections go through the wire. The process does not connect to Redis before Prepare or
+// its first command.
 func (w *wire) open(t *testing.T, server *redistest.Server, variant string, ttl time.Duration) trial.Process {
 	t.Helper()
 	return open(t, &redis.UniversalOptions{Addrs: []string{server.Addr}, Dialer: w.dial}, variant, ttl)
@@ -57,7 +58,7 @@ func (w *wire) dial(ctx context.Context, network, address string) (net.Conn, err
 	}}), nil
 }
 
-// written records the written data and returns its replacement.
+// written appends b to the log. It returns b with the words that are keys of instead replaced by their values.
 func (w *wire) written(b []byte) (words []byte) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -69,24 +70,24 @@ func (w *wire) written(b []byte) (words []byte) {
 	return b
 }
 
-// command is the text of a command on the wire, and script the text of a script's call.
+// command returns the name as a bulk string of the Redis protocol, as a client writes it.
 func command(name string) []byte { return fmt.Appendf(nil, "$%d\r\n%s\r\n", len(name), name) }
 
-// sent reports whether words were written since the last call of stall.
+// sent reports whether the process has written the text words since the last call of stall.
 func (w *wire) sent(words []byte) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return bytes.Contains(w.log, words)
 }
 
-// times counts the words written since the last call of stall.
+// times returns how often the process has written the text words since the last call of stall.
 func (w *wire) times(words []byte) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return bytes.Count(w.log, words)
 }
 
-// stall holds back the data that Redis sends, and flow releases it.
+// stall clears the log, and holds back all replies of Redis until flow is called.
 func (w *wire) stall() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -96,8 +97,9 @@ func (w *wire) stall() {
 
 func (w *wire) flow() { w.Stall(false) }
 
-// breaks makes a connection break at the given words: before Redis has received them, or after it has answered. The
-// returned channel is closed when the connection has broken.
+// breaks makes the connection break as soon as the process writes the text at. If answered is false, Redis does not
+// receive this write. If answered is true, Redis replies to it, but the reply is lost. happened is closed when the
+// connection has broken.
 func (w *wire) breaks(at []byte, answered bool) (happened <-chan struct{}) {
 	kind := netfault.LostWrite
 	if answered {

@@ -9,10 +9,10 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// edit replaces a text in the scripts.
+// edit replaces the text old by new in the scripts.
 type edit struct{ old, new string }
 
-// ofTheScripts are the edits that plant mistakes in the scripts.
+// ofTheScripts maps each mistake that can be planted in the scripts to the edits that plant it.
 var ofTheScripts = map[mistake][]edit{
 	tellBeforeWrite: {
 		{"    local entry = redis.call('LPOP', queue)", `
@@ -24,12 +24,12 @@ var ofTheScripts = map[mistake][]edit{
     local entry = redis.call('LPOP', queue)`},
 		{"local heard = redis.pcall('SPUBLISH', ARGV[1] .. process, told)", ""},
 	},
-	offeredAgain:  {{"        return 2\n      end\n", "        return 2\n      end\n      token = token - 1\n"}},
-	grantToNobody: {{"if heard > 0 then", "if heard >= 0 then"}},
-	grantUnmarked: {{"id .. '+', 'PX'", "id, 'PX'"}},
-	forgetRefused: {{"redis.call('LPUSH', queue, entry)\n        redis.call('PEXPIRE', queue, 600000)", ""}},
-	queueUnmarked: {{"else\n  mark(owner)\nend", "end"}},
-	takeTwice:     {{"if owner == id or owner == id .. '+' then\n  return tell(id, now())\nend", ""}},
+	offeredAgain:         {{"        return 2\n      end\n", "        return 2\n      end\n      token = token - 1\n"}},
+	grantWithoutReceiver: {{"if heard > 0 then", "if heard >= 0 then"}},
+	grantUnmarked:        {{"id .. '+', 'PX'", "id, 'PX'"}},
+	forgetRefused:        {{"redis.call('LPUSH', queue, entry)\n        redis.call('PEXPIRE', queue, 600000)", ""}},
+	queueUnmarked:        {{"else\n  mark(owner)\nend", "end"}},
+	takeTwice:            {{"if owner == id or owner == id .. '+' then\n  return tell(id, now())\nend", ""}},
 	releaseUnseen: {{
 		"redis.pcall('GET', lock) == ARGV[i]", "string.find(redis.pcall('GET', lock) or '', ARGV[i], 1, true)",
 	}},
@@ -46,31 +46,33 @@ var ofTheScripts = map[mistake][]edit{
 	extendShortens: {{"ARGV[4], 'GT')", "ARGV[4])"}},
 }
 
-// played is a command that the scripts have executed.
+// played is one executed command. question contains the state of the lock before it, and answer the state after it.
 type played struct {
 	question
 	answer
 }
 
-// leaves reports whether the command is a release or a leave of the owner.
+// leaves reports whether the command ends the owner's hold of the lock, by a release or by a leave.
 func (p played) leaves() bool {
 	c, owner := p.command, p.question.server.owner
 	return owner != 0 && ((c.verb == release || c.verb == free && p.reply.code != 0) && c.id == owner ||
 		c.verb == leave && (c.id == owner || slices.Contains(c.more[:], owner)))
 }
 
-// granted reports whether the command granted the lock to an id.
+// granted reports whether Redis accepted the command and made an id the owner of the lock.
 func (p played) granted() bool {
 	return p.reply.outcome == answered && p.answer.server.owner != 0 && (p.leaves() || p.question.server.owner == 0)
 }
 
-// looks reports whether the command repairs the queue.
-func (p played) looks() bool {
+// repairs reports whether Redis accepted a command that must also repair the queue: a check, or a queueing that did not
+// get the lock.
+func (p played) repairs() bool {
 	c := p.command
 	return p.reply.outcome == answered && (c.verb == check || c.verb == enqueue && c.mode != try && p.reply.newOwner == 0)
 }
 
-// laws are the properties of every command in every state of the lock.
+// laws are properties that must hold for every command in every state of the lock. Each function reports whether its
+// law holds for one command with the states before and after it.
 var laws = map[string]func(p played, before, after redisState) bool{
 	"a refused command changes nothing and publishes nothing": func(p played, before, after redisState) bool {
 		return p.reply.outcome == answered || before == after && len(p.said) == 0
@@ -111,7 +113,7 @@ var laws = map[string]func(p played, before, after redisState) bool{
 	},
 	"an owner is marked if others may wait": func(p played, _, after redisState) bool {
 		at := p.command.verb == set || p.command.mode == try // these take a free lock before the waiters
-		must := p.looks() || p.granted() && !at
+		must := p.repairs() || p.granted() && !at
 		return !must || after.owner == 0 || after.queue[0] == 0 || after.marked
 	},
 	"a lock is not left free while reachable waiters are queued": func(p played, before, after redisState) bool {
@@ -140,11 +142,13 @@ var laws = map[string]func(p played, before, after redisState) bool{
 		return p.command.verb != extend || after.left >= before.left
 	},
 	"a queue has a TTL": func(p played, _, after redisState) bool {
-		return !p.looks() || after.queue[0] == 0 || after.kept
+		return !p.repairs() || after.queue[0] == 0 || after.kept
 	},
 }
 
-// smallLocks calls visit for all commands of process 0 on all small locks.
+// smallLocks returns all commands of process 0 in all small states of the lock. A small state has at most two queued
+// ids (three if deep is true). Each queue is combined with each fault and each owner: no id, or an id of either
+// process, with or without the mark.
 func smallLocks() (all []question) {
 	const a1, a2, a3, b1, b2 = ident(1), ident(2), ident(3), ident(idsEach + 1), ident(idsEach + 2)
 	commands := []command{
@@ -205,12 +209,13 @@ func smallLocks() (all []question) {
 	return all
 }
 
-// The scripts keep the laws with every command in every small state. Each planted mistake breaks a law.
-func TestLawsOfTheScripts(t *testing.T) {
+// The scripts in this repository satisfy all laws for every command in every small state. Each mistake planted in the
+// scripts breaks a law, which shows that the laws are strict enough.
+func TestScriptLaws(t *testing.T) {
 	t.Parallel()
 	ours := openScripts(t)
 	all := smallLocks()
-	// broken executes many questions at a time and returns the first law that one of them breaks.
+	// broken executes the questions in pipelines of 200 and returns the first law that is broken, or "" if all hold.
 	broken := func(s *scripts, questions []question) string {
 		for some := range slices.Chunk(questions, 200) {
 			reads := make([]func() (answer, error), len(some))

@@ -2,10 +2,10 @@
 
 package model
 
-// This file models what a process does with a lease: lease.go.
+// This file models lease.go: how a process passes on, extends, releases and loses a lease.
 
-// begin makes a lease the process's and gives its first turn to a client. The other turns are for the clients that
-// wait by now.
+// begin gives the first turn of a lease to client c. The later turns of this lease go only to clients of the same
+// process that are already waiting.
 func (w *world) begin(c int, l lease) {
 	q := &w.procs[home[c]]
 	q.turns = 0
@@ -28,7 +28,7 @@ func (w *world) hand(c int, l lease) {
 	w.clients[c].phase, w.clients[c].lease = holding, l
 }
 
-// lose takes an ended lease from its holder.
+// lose ends the turn of a client whose lease is lost or has expired.
 func (w *world) lose(c int) {
 	cl := &w.clients[c]
 	if cl.task.command.verb == extend {
@@ -37,7 +37,7 @@ func (w *world) lose(c int) {
 	w.end(c)
 }
 
-// end ends a turn that is not passed on.
+// end ends a client's turn without passing the lease on to another client of the process.
 func (w *world) end(c int) {
 	cl := &w.clients[c]
 	if q := &w.procs[home[c]]; q.holder == int8(c+1) {
@@ -46,7 +46,8 @@ func (w *world) end(c int) {
 	cl.phase, cl.lease, cl.asked = done, lease{}, false
 }
 
-// pass models a release that hands the lease on within the process.
+// pass models a release that passes the lease on within the process. It returns false if that is not possible, so the
+// lease must be released at Redis.
 func (p *protocol) pass(w *world, c int) bool {
 	cl, q := &w.clients[c], &w.procs[home[c]]
 	next := q.waiters[0]
@@ -141,7 +142,7 @@ func (p *protocol) extended(w *world, c int, t task) {
 	}
 }
 
-// The rest models what a process does that gets no turn: localQueue.recover in keep.go.
+// The rest of this file models localQueue.recover in keep.go: the check of a process whose clients wait.
 
 func (p *protocol) startLook(w *world, proc int8) bool {
 	q := &w.procs[proc]
@@ -163,7 +164,8 @@ func (p *protocol) startLook(w *world, proc int8) bool {
 	return true
 }
 
-// anyOf stands for all ids of a process, because only the process of the owner that was seen matters.
+// anyOf returns the first id of id's process, which stands for all ids of that process. check.lua uses only the process
+// of the owner seen last, so the search can treat worlds with other ids of that process as equal.
 func anyOf(id ident) ident {
 	if id == 0 {
 		return 0
@@ -230,7 +232,8 @@ func (p *protocol) looked(w *world, proc int8, t task) {
 	p.checkNext(w, proc)
 }
 
-// requeue queues the missing slots, the latest first, and new ones if there are too few.
+// requeue first replaces the slots that the check did not find at Redis by new ones at the front of the queue, the
+// latest slot first. If the process then still has too few slots, requeue queues more.
 func (p *protocol) requeue(w *world, proc int8) {
 	q := &w.procs[proc]
 	q.look.task = task{}

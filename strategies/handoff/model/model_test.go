@@ -1,42 +1,44 @@
 //go:build !race
 
-// Package model is the argument of ../DESIGN.md as a state space that a program can search. It has only tests.
+// Package model searches a model of the lock's protocol for violations of the properties that ../DESIGN.md argues for.
+// It has only tests.
 //
 // A world is one lock at a server, two processes with three clients, and everything in transit between them. A real
-// Redis executes SET, RPUSHX and the scripts of this repository on the lock (scripts_test.go), each question once.
-// process_test.go and lease_test.go implement the process, with local passing, slots, pending releases, checks and
-// confirmations. step_test.go lists the possible next steps. search_test.go visits every reachable world, the nearest
-// first. It checks that at most one client holds the lock, that no token decreases or is granted twice, that no valid
-// lease is reported as lost, and that all clients can still get the lock. After a fault this must not need the end of
-// a lease without a holder; without a fault it must not need a check. The test prints the shortest path to a
-// violation. It must also find planted mistakes, which were made once or could be made.
+// Redis executes SET, RPUSHX and the scripts of this repository on the lock (scripts_test.go). process_test.go and
+// lease_test.go implement the process, with local passing, slots, pending releases, checks and confirmations.
+// step_test.go lists the possible next steps. search_test.go visits every reachable world, those that need the fewest
+// steps first. It checks that at most one client holds the lock, that no token decreases or is granted twice, that no
+// valid lease is reported as lost, and that all clients can still get the lock. After a fault they must be able to get
+// it before a lease without a holder expires. Without a fault they must be able to get it without a check. The test
+// prints the shortest path to a violation. It must also find planted mistakes, some of which were once made in the real
+// protocol.
 //
-// laws_test.go has the laws that each script must keep, with every command in every small state.
+// laws_test.go has the laws that each script must satisfy for every command in every small state of the lock.
 //
 // With LOCKBENCH_MODEL=1 (make soak) the tests search further, for minutes: they then search most of the faults with
-// three clients completely, and also search for the mistakes that are found last.
+// three clients completely, and also search for the mistakes that take the most worlds to find.
 //
 // # What the model lacks
 //
-//   - The Lua scripts themselves are executed, the Go code of the processes is not. A change of the Go code must be
+//   - The Lua scripts are executed, but the Go code of the processes is not. A change of the Go code must be
 //     repeated in the model by hand, and the Go code may be wrong where the model is right.
 //   - A process has one local queue for the lock, and one check at a time. In the Go code, callers with different TTLs
-//     have local queues of their own, whose checks run at the same time (TestASlotThatGotTheLockIsNotReleased).
-//   - A TTL is one tick, so a lease is either new or over. Worlds in which time passes are searched for two processes
-//     with one client each, two ticks and few looks, and every day only in part. The search checks only exclusion and
-//     tokens there, not whether all clients get the lock. Elsewhere no time passes, except for the leases of dead
-//     processes.
-//   - "Can get the lock" means that in some continuation all clients get it, not in each. The search does not check
-//     order and overtaking.
-//   - There is one fault at a time (two where a test says so), of one process. A broken connection affects one
-//     command, which is lost, late or without its answer; in reality it affects all commands on it.
-//   - After a failover the old primary is an exact copy that refuses writes: there is no lag, and
-//     no loss of data. Sentinel, cluster slots, MOVED and CLUSTERDOWN are missing.
-//   - Close, ends of patience (2 s), TryAcquire, a queue's TTL of 10 min, and clocks that go back are missing.
-//     SIGSTOP only makes a process slow, and the process loses no slot by it.
-//   - Where no answer can be lost, running a command and reading an answer that gives nothing are one step. Worlds
-//     are known by hashes of 64 bits. The search does not follow a world that exceeds the sizes of its arrays (4
-//     pending releases, 6 entries, 3 messages, 2 late commands).
+//     have separate local queues, whose checks run at the same time (TestGrantedSlotIsNotReleased).
+//   - A TTL is one tick, so a lease is valid for its whole TTL or has expired. Worlds in which time passes are searched
+//     for two processes with one client each, two ticks and few checks, and only in part unless LOCKBENCH_MODEL is set.
+//     There the search checks only exclusion and tokens, not whether all clients get the lock. In all other worlds no
+//     time passes, except that the leases of dead processes expire.
+//   - "Can get the lock" means that all clients get it in some continuation, not in every one. The search does not
+//     check the order of the clients or overtaking.
+//   - There is one fault at a time (two in some tests), and it concerns one process. In the model a broken connection
+//     affects one command, which is lost, late or has no reply. In reality it affects all commands on the connection.
+//   - After a failover the old primary is an exact copy that refuses writes, without replication lag or loss of data.
+//     The model has no Sentinel, cluster slots, MOVED or CLUSTERDOWN.
+//   - The model has no Close, TryAcquire, end of patience (2 s), TTL of a queue (10 min) or clock that is set back.
+//     A stopped process (SIGSTOP) is only slow, and loses no slot.
+//   - If no reply can be lost, executing a command and handling a reply that grants nothing are one step. The search
+//     identifies worlds by hashes of 64 bits. It does not follow a world that exceeds the sizes of its arrays
+//     (4 pending releases, 6 entries, 3 messages, 2 late commands).
 package model
 
 import (
@@ -45,7 +47,7 @@ import (
 	"testing"
 )
 
-// faultsOf are the faults that are searched one at a time, between any two steps.
+// faultsOf are the faults that a search may inject between any two steps. Each search injects only one of them.
 var faultsOf = []struct {
 	name   string
 	faults budget
@@ -64,8 +66,8 @@ var faultsOf = []struct {
 	{"extend", budget{extends: 1}},
 }
 
-// goalsAfter returns the goals that must be reachable after faults. There are none where time passes, because leases
-// then run out anyway.
+// goalsAfter returns the goals that every world must be able to reach despite the given faults. If time passes, there
+// is no goal, because leases then expire anyway.
 func goalsAfter(f budget) []goal {
 	switch {
 	case f.ticks > 0:
@@ -79,11 +81,12 @@ func goalsAfter(f budget) []goal {
 	}
 }
 
-// deep makes the tests search further than is possible in the usual test time.
+// deep is true if LOCKBENCH_MODEL is set. The tests then search more worlds than the usual test time allows.
 var deep = os.Getenv("LOCKBENCH_MODEL") != ""
 
-// The lock is safe, and all clients can get it, after any of the faults. It is also safe where time passes: leases
-// then run out while they are held, announced, released and extended.
+// After any of the faults, at most one client holds the lock, tokens increase, and all clients can still get the lock.
+// If time passes, leases also expire while they are held, granted by a message in transit, released or extended. Even
+// then, at most one client may hold the lock, and tokens must increase.
 func TestModelIsSafeAndLive(t *testing.T) {
 	few, many, late := 2_000, 8_000, budget{ticks: 2, looks: 1}
 	if deep {
@@ -122,10 +125,10 @@ func TestModelIsSafeAndLive(t *testing.T) {
 	}
 }
 
-// foundLast are the mistakes of which a search has to see 50,000 worlds or more before it finds them.
+// foundLast are the mistakes that a search finds only after 50,000 worlds or more. Without deep they are skipped.
 var foundLast = []mistake{extendShortens, doubtConfirmed, doubtReleased, ownerOverlooked}
 
-// The search must find every planted mistake, which shows that a search without a result means something.
+// The search finds every planted mistake. This shows that it would find such a mistake in the real protocol.
 func TestModelFindsPlantedMistakes(t *testing.T) {
 	scripts := openScripts(t)
 	timed := func(f budget, ticks, looks int8) budget { f.ticks, f.looks = ticks, looks; return f }
@@ -136,7 +139,7 @@ func TestModelFindsPlantedMistakes(t *testing.T) {
 		flaw     flaw
 	}{
 		{offeredAgain, protocol{}, budget{failover: 1}, tokenAgain},
-		{grantToNobody, protocol{clients: apart}, budget{deaths: 1}, untold},
+		{grantWithoutReceiver, protocol{clients: apart}, budget{deaths: 1}, unnotifiedWaiter},
 		{grantUnmarked, protocol{}, budget{}, stuckForLook},
 		{queueUnmarked, protocol{clients: apart}, budget{}, stuckForLook},
 		{releaseUnseen, protocol{clients: apart}, budget{}, stuckForLook},
@@ -183,29 +186,29 @@ func TestModelFindsPlantedMistakes(t *testing.T) {
 	}
 }
 
-// mistake is a planted fault: a part of the protocol that is left out, or once was, to check that the search finds
-// it.
+// mistake is the description of a planted mistake: a part of the protocol that is left out or changed, to check that
+// the search finds it. Some of them were once made in the real protocol.
 type mistake string
 
 const (
 	noMistake mistake = ""
 
-	// These mistakes are in the scripts. laws_test.go plants them, and finds each of them too.
-	tellBeforeWrite mistake = "grant publishes before it writes"
-	offeredAgain    mistake = "grant offers a token again after a message without receiver"
-	grantToNobody   mistake = "a grant without receiver is kept"
-	grantUnmarked   mistake = "grant does not mark the lock"
-	forgetRefused   mistake = "grant drops the entry when PUBLISH is refused"
-	queueUnmarked   mistake = "queue does not mark the lock"
-	takeTwice       mistake = "an owner that asks again is queued"
-	releaseUnseen   mistake = "a release does not check the mark"
-	releaseUnmarked mistake = "a release does not recognise its own marked lock"
-	leaveTheQueue   mistake = "leave removes the entry but does not release the lock"
-	leaveTwice      mistake = "two leaves in one command grant the lock twice"
-	keepTheSilent   mistake = "a process that let its lease run out is granted the lock again"
-	extendShortens  mistake = "a late extension shortens a lease"
+	// These mistakes are in the Lua scripts. TestScriptLaws plants them too and must find each of them.
+	tellBeforeWrite      mistake = "grant publishes before it writes"
+	offeredAgain         mistake = "grant offers a token again after a message without receiver"
+	grantWithoutReceiver mistake = "a grant without receiver is kept"
+	grantUnmarked        mistake = "grant does not mark the lock"
+	forgetRefused        mistake = "grant drops the entry when PUBLISH is refused"
+	queueUnmarked        mistake = "queue does not mark the lock"
+	takeTwice            mistake = "an owner that asks again is queued"
+	releaseUnseen        mistake = "a release does not check the mark"
+	releaseUnmarked      mistake = "a release does not recognise its own marked lock"
+	leaveTheQueue        mistake = "leave removes the entry but does not release the lock"
+	leaveTwice           mistake = "two leaves in one command grant the lock twice"
+	keepTheSilent        mistake = "a process that let its lease run out is granted the lock again"
+	extendShortens       mistake = "a late extension shortens a lease"
 
-	// These mistakes are in the code that uses the scripts.
+	// These mistakes are in the process, the code that runs the scripts.
 	trustTheOld      mistake = "in a cluster a message of the former primary is believed"
 	noLook           mistake = "a process does not check its slots"
 	staleBelieved    mistake = "a lease counts from the receipt of the message"

@@ -4,8 +4,7 @@ package model
 
 import "slices"
 
-// This file models how a process handles answers and messages: acquire.go, subscriber.go, keep.go, pending.go and
-// lease.go.
+// This file models how a process handles replies and messages: acquire.go, turn.go, subscriber.go and pending.go.
 
 func (q *process) waiting() int { return length(q.waiters[:]) }
 
@@ -45,7 +44,7 @@ func (q *process) drop(id ident) (was slot, there bool) {
 	return take(q.slots[:], i), true
 }
 
-// short adds a slot if there are too few.
+// short adds a slot and returns its id, or returns 0 if the process has enough slots.
 func (p *protocol) short(w *world, proc int8) ident {
 	q := &w.procs[proc]
 	n := q.standing()
@@ -70,10 +69,10 @@ func (w *world) addPending(proc int8, id ident, doubtful bool) {
 	q.pendingReleases[i] = pendingRelease{id: id, indeterminate: doubtful || q.pendingReleases[i].indeterminate}
 }
 
-// send starts a task's command.
 func (t *task) send(c command) { *t = task{stage: sent, command: c} }
 
-// stand makes a task queue a slot as soon as the process listens.
+// stand makes task t queue the slot id at Redis, in mode m of queue.lua. If the process is not subscribed, the task
+// subscribes first.
 func (w *world) stand(t *task, proc int8, id ident, m mode) {
 	t.send(command{verb: enqueue, by: proc, mode: m, id: id})
 	if !w.procs[proc].subscription.on {
@@ -81,7 +80,7 @@ func (w *world) stand(t *task, proc int8, id ident, m mode) {
 	}
 }
 
-// again repeats a command without an answer.
+// again makes a task send its command again after the reply was lost.
 func (t *task) again() {
 	t.stage, t.reply, t.indeterminate = sent, reply{}, true
 }
@@ -102,7 +101,7 @@ func (q *process) forgetWaiter(c int) {
 	}
 }
 
-// quit ends a client's wait.
+// quit ends a client's wait without the lock. If the process then has too many slots, quit gives one up.
 func (p *protocol) quit(w *world, c int) {
 	proc := home[c]
 	q := &w.procs[proc]
@@ -113,7 +112,7 @@ func (p *protocol) quit(w *world, c int) {
 	}
 }
 
-// tidy gives up the slots that no client uses.
+// tidy gives up queued slots, the latest first, while the process has more than its clients need.
 func (p *protocol) tidy(w *world, proc int8) {
 	q := &w.procs[proc]
 	for n := q.standing(); n > p.wanted(q) && q.slots[n-1].queued; n-- {
@@ -121,13 +120,13 @@ func (p *protocol) tidy(w *world, proc int8) {
 	}
 }
 
-// giveBack gives up a slot.
+// giveBack drops a slot and adds a pending release for it, like localQueue.giveBack.
 func (w *world) giveBack(proc int8, id ident) {
 	slot, _ := w.procs[proc].drop(id)
 	w.addPending(proc, id, !slot.queued || slot.indeterminate)
 }
 
-// hint models Locker.hint: the process receives a message that an id is the owner.
+// hint models Locker.hint: the process receives the message that an id is the owner.
 func (p *protocol) hint(w *world, proc int8, id ident, t token) {
 	q := &w.procs[proc]
 	if q.slot(id) == nil || p.planted == trustTheOld || p.planted == staleBelieved {
@@ -147,7 +146,8 @@ func (p *protocol) hint(w *world, proc int8, id ident, t token) {
 	}
 }
 
-// learnOwner models Locker.learnOwner: the process learns, at most age ticks late, which id owns the lock.
+// learnOwner models Locker.learnOwner: the process learns which id owns the lock. This knowledge is at most age ticks
+// old.
 func (p *protocol) learnOwner(w *world, proc int8, id ident, t token, age int8) {
 	q := &w.procs[proc]
 	for i := range w.clients {
@@ -171,7 +171,8 @@ func (p *protocol) learnOwner(w *world, proc int8, id ident, t token, age int8) 
 	p.arrive(w, proc, id, t, until)
 }
 
-// arrive makes a slot take a lease, or ask Redis if the lease has run out.
+// arrive handles a grant of the lock to the slot id. until is the number of ticks after which the lease expires. If
+// until is 0, arrive first confirms the lease at Redis, and otherwise it calls take.
 func (p *protocol) arrive(w *world, proc int8, id ident, t token, until int8) {
 	q := &w.procs[proc]
 	switch {
@@ -184,14 +185,14 @@ func (p *protocol) arrive(w *world, proc int8, id ident, t token, until int8) {
 	}
 }
 
-// take turns a slot into the process's lease.
+// take drops the slot to which a lease was granted, and gives the lease to the process's first waiter.
 func (p *protocol) take(w *world, proc int8, l lease) {
 	was, _ := w.procs[proc].drop(l.id)
 	l.indeterminate = was.indeterminate
 	p.grantedTo(w, proc, l)
 }
 
-// confirm asks Redis to confirm that a slot has the lock.
+// confirm sends the script that checks whether a slot has the lock and renews its lease.
 func (p *protocol) confirm(w *world, proc int8, id ident, t token) {
 	q := &w.procs[proc]
 	q.confirm.send(command{verb: extend, by: proc, id: id, ttl: leaseTime, token: t})
@@ -209,8 +210,8 @@ func (p *protocol) grantedTo(w *world, proc int8, l lease) {
 	w.begin(int(front-1), l)
 }
 
-// heed makes a process handle the end of a task.
-func (p *protocol) heed(w *world, proc int8, k int) {
+// handleReply makes process proc handle the reply to its task k, or the loss of this reply.
+func (p *protocol) handleReply(w *world, proc int8, k int) {
 	t := *w.work(proc, k)
 	switch {
 	case k == clients:
@@ -236,7 +237,7 @@ func (p *protocol) heed(w *world, proc int8, k int) {
 	}
 }
 
-// ask makes a client try to take a lock that may be free.
+// ask makes a client request the lock directly: by SET, or in a cluster by queue.lua in mode try.
 func (p *protocol) ask(w *world, c int) {
 	proc := home[c]
 	w.procs[proc].asking = true
@@ -274,12 +275,13 @@ func (p *protocol) took(w *world, c int, t task) {
 	}
 }
 
-// queued models how Locker.queue handles an answer.
+// queued models how Locker.queue handles a reply. over means that the task is done; failed means that the slot is not
+// queued and the client's wait fails.
 func (p *protocol) queued(w *world, proc int8, t *task) (over, failed bool) {
 	q, id := &w.procs[proc], t.command.id
 	switch r := t.reply; {
 	case t.stage == lost:
-		p.doubt(w, proc, id)
+		p.expectLateCommand(w, proc, id)
 		t.command.verb, t.command.mode = enqueue, again
 		t.again()
 		t.age = 0
@@ -304,8 +306,9 @@ func (p *protocol) queued(w *world, proc int8, t *task) (over, failed bool) {
 	return true, false
 }
 
-// doubt records that a late command may queue an id once more.
-func (p *protocol) doubt(w *world, proc int8, id ident) {
+// expectLateCommand records that a late command may queue an id once more, so a pending release of that id must be
+// repeated.
+func (p *protocol) expectLateCommand(w *world, proc int8, id ident) {
 	if p.planted == lateQueueKept {
 		return
 	}
@@ -340,7 +343,8 @@ func (p *protocol) pendingAnswered(w *world, proc int8, t task) {
 	}
 }
 
-// sendDue sends the pending releases to Redis, again if a late command has taken the lock or queued the id.
+// sendDue sends up to three pending releases in one command: releases to which Redis has not replied, and releases of
+// ids that a late command has queued or made the owner. It returns false if there is nothing to send.
 func (w *world) sendDue(proc int8) bool {
 	q := &w.procs[proc]
 	var ids []ident
@@ -385,7 +389,7 @@ func (w *world) holds(id ident) bool {
 	})
 }
 
-// hangUp ends the subscription of a process.
+// hangUp closes the subscription of a process, which then misses its messages until it subscribes again.
 func (p *protocol) hangUp(w *world, proc int8) {
 	e := &w.procs[proc].subscription
 	if e.on && !e.astray {
@@ -394,7 +398,7 @@ func (p *protocol) hangUp(w *world, proc int8) {
 	*e = subscription{}
 }
 
-// listen starts a new subscription.
+// listen subscribes a process again, and starts the tasks that were waiting for the subscription.
 func (p *protocol) listen(w *world, proc int8) {
 	q := &w.procs[proc]
 	q.subscription = subscription{on: true}

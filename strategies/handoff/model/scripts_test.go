@@ -19,8 +19,8 @@ import (
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 )
 
-// scripts execute the model's commands on a real Redis. Each question is executed once, because the search meets the
-// same small lock in many worlds.
+// scripts executes the model's commands on a real Redis. It executes each command once per state of the lock and caches
+// the answer, because a search meets the same state in many worlds.
 type scripts struct {
 	t       testing.TB
 	mu      sync.Mutex
@@ -35,7 +35,7 @@ type question struct {
 	command command
 }
 
-// answer is the state of the lock after a command, the script's result, and its messages.
+// answer is the state of the lock after a command, the result of the command, and the messages that it published.
 type answer struct {
 	server redisState
 	reply  reply
@@ -43,8 +43,8 @@ type answer struct {
 	clock  token // the progress of the clock
 }
 
-// The clock of the scripts is at then, and a lease that is released has anyToken: so an answer shows of which a
-// token was made.
+// then is the value of Redis's clock before each command, and anyToken is the token of each release. The tokens in an
+// answer therefore show whether a script computed them from the clock or from the token of the release.
 const (
 	anyToken = 100
 	then     = 1000
@@ -56,10 +56,12 @@ const (
 	realTTL = 600_000 // ms of a tick, so long that nothing runs out during the test
 )
 
-// names of the two processes: 26 characters, as grant.lua cuts them off an id.
+// processes are the names of the two processes. They have 26 characters, because grant.lua takes the first 26
+// characters of an id as the name of its process.
 var processes = [2]string{strings.Repeat("A", 26), strings.Repeat("B", 26)}
 
-// around runs a script with an artificial clock, and records its messages with the number of receivers.
+// around wraps a script so that it reads an artificial clock. It also records each message that the script publishes,
+// with the number of receivers.
 const around = `local said, clock, real = {}, 1000, redis
 local redis = setmetatable({
   call = function(command, ...)
@@ -86,20 +88,21 @@ if not ok then
 end
 return {ok and 1 or 0, result, said, clock - 1000}`
 
-// These are the commands that a process sends without a script.
+// These scripts replace the commands that a process sends without a script. They are wrapped in the script around, like
+// all others.
 const (
 	setSource = `local owner = redis.call('SET', KEYS[1], ARGV[3], 'PX', ARGV[4], 'NX', 'GET')
 return {owner or ARGV[3], redis.call('TIME')[2]}`
 	followSource = `return redis.call('RPUSHX', KEYS[2], ARGV[3])`
 )
 
-// show shows a lock, and deletes it.
+// show is a script that returns the state of the lock and its queue, and then deletes both for the next command.
 var show = redis.NewScript(`local shown = {redis.call('GET', KEYS[1]) or '', redis.call('PTTL', KEYS[1]),
   redis.call('LRANGE', KEYS[2], 0, -1), redis.call('PTTL', KEYS[2])}
 redis.call('DEL', KEYS[1], KEYS[2])
 return shown`)
 
-// openScripts starts a Redis with the scripts of this repository.
+// openScripts starts a Redis server and loads the scripts of this repository, wrapped in the script around.
 func openScripts(t testing.TB) *scripts {
 	t.Helper()
 	server := redistest.Start(t)
@@ -118,13 +121,14 @@ func openScripts(t testing.TB) *scripts {
 	return s.with(noMistake)
 }
 
-// with returns the same scripts with a planted mistake.
+// with returns the scripts with a planted mistake. The test fails if the scripts do not contain a text that the mistake
+// replaces.
 func (s *scripts) with(planted mistake) *scripts {
 	s.t.Helper()
 	texts, missing := map[verb]*redis.Script{}, slices.Clone(ofTheScripts[planted])
 	for v, text := range map[verb]string{
 		set: setSource, follow: followSource,
-		// as scripts.go puts them together
+		// Each script is composed of the same files as in scripts.go.
 		enqueue: source(s.t, "grant", "queue"), free: source(s.t, "free"), release: source(s.t, "grant", "release"),
 		leave: source(s.t, "grant", "leave"), check: source(s.t, "grant", "check"), extend: source(s.t, "extend"),
 	} {
@@ -143,7 +147,7 @@ func (s *scripts) with(planted mistake) *scripts {
 	return &scripts{t: s.t, answers: map[question]answer{}, texts: texts, clients: s.clients}
 }
 
-// source is the text of scripts of this repository.
+// source returns the concatenated text of the named scripts of this repository. The names omit the extension .lua.
 func source(t testing.TB, names ...string) (text string) {
 	t.Helper()
 	for _, name := range names {
@@ -156,10 +160,12 @@ func source(t testing.TB, names ...string) (text string) {
 	return text
 }
 
-// base begins the channels of a server on which these processes listen: each such server has its own.
+// base returns the prefix of the channels that a command publishes to. It differs for each combination of subscribed
+// processes, so that one Redis can serve all combinations.
 func base(hears [2]bool) string { return fmt.Sprint(hears, ":") }
 
-// listen listens to the channels of the processes that are to be heard.
+// listen subscribes to the channels of each combination of subscribed processes. Each combination has one channel for
+// each process in it, with the prefix that base returns.
 func (s *scripts) listen(client redis.UniversalClient) {
 	var channels []string
 	for _, hears := range [][2]bool{{true, false}, {false, true}, {true, true}} {
@@ -172,7 +178,8 @@ func (s *scripts) listen(client redis.UniversalClient) {
 	redistest.Hear(s.t, client, channels...)
 }
 
-// exec executes a command and returns the messages that it published.
+// exec executes a command on the lock of w, updates w to the state after the command, and advances clock. It returns
+// the reply and the published messages, with tokens converted to the model's clock.
 func (s *scripts) exec(w *redisState, c command, clock *token) (reply, []message) {
 	q := question{*w, c}
 	q.command.token = min(c.token, 1) * anyToken
@@ -205,7 +212,7 @@ func (s *scripts) exec(w *redisState, c command, clock *token) (reply, []message
 	return r, said
 }
 
-// ask executes a command on Redis in a given state.
+// ask executes a question's command on Redis in the question's state.
 func (s *scripts) ask(q question) (answer, error) {
 	var read func() (answer, error)
 	_, _ = s.clients[q.server.mute].Pipelined(s.t.Context(), func(pipe redis.Pipeliner) error {
@@ -215,7 +222,8 @@ func (s *scripts) ask(q question) (answer, error) {
 	return read()
 }
 
-// put sends a question and returns a function that reads the answer.
+// put adds the commands for a question to a pipeline. The returned function must be called after the pipeline has run,
+// and returns the answer.
 func (s *scripts) put(pipe redis.Pipeliner, q question) (read func() (answer, error)) {
 	ctx, c, keys := s.t.Context(), q.command, []string{lock, queue}
 	args := []any{base(q.server.hears), processes[c.by]}
@@ -261,7 +269,7 @@ func (s *scripts) put(pipe redis.Pipeliner, q question) (read func() (answer, er
 	}
 }
 
-// setUp puts the lock in Redis into a state.
+// setUp adds to a pipeline the commands that put Redis's lock and queue into the state s.
 func setUp(ctx context.Context, pipe redis.Pipeliner, s redisState) {
 	if s.owner != 0 {
 		value := idOf(s.owner)
@@ -280,7 +288,7 @@ func setUp(ctx context.Context, pipe redis.Pipeliner, s redisState) {
 	}
 }
 
-// refuse makes Redis begin (1) or stop (0) refusing writes.
+// refuse adds to a pipeline the command that makes the fault begin (value 1) or end (value 0).
 func refuse(ctx context.Context, pipe redis.Pipeliner, fault refusal, value int) {
 	switch fault {
 	case refusesWrite:
@@ -290,7 +298,7 @@ func refuse(ctx context.Context, pipe redis.Pipeliner, fault refusal, value int)
 	}
 }
 
-// see parses the result of show.
+// see sets the lock's state from the reply of the script show.
 func (s *redisState) see(state []any) {
 	value := state[0].(string)
 	s.owner, s.marked, s.left = identOf(value), strings.HasSuffix(value, "+"), inTicks(state[1])
@@ -302,7 +310,8 @@ func (s *redisState) see(state []any) {
 	s.kept = state[3].(int64) > 0
 }
 
-// parse parses the result of around: the script's result, the messages and the clock.
+// parse reads the reply of a script that is wrapped in the script around: the result of the wrapped script, its
+// messages, and the progress of the clock.
 func (a *answer) parse(c command, values []any) error {
 	a.clock = token(values[3].(int64))
 	for _, said := range values[2].([]any) {
@@ -345,14 +354,14 @@ func (a *answer) parse(c command, values []any) error {
 	return nil
 }
 
-// grantOf parses the text that the function tell of grant.lua makes.
+// grantOf parses a grant message, as the function tell in grant.lua returns it.
 func grantOf(reply any) (id ident, t token) {
 	words := strings.Fields(reply.(string))
 	number, _ := strconv.Atoi(words[1])
 	return identOf(words[0]), token(number)
 }
 
-// inTicks returns a PTTL in ticks; 0 for no key or a key without TTL.
+// inTicks converts the reply of PTTL to ticks, rounded up. It returns 0 if there is no key or no TTL.
 func inTicks(ttl any) int8 { return int8((max(ttl.(int64), 0) + realTTL - 1) / realTTL) }
 
 func idOf(i ident) string {
@@ -369,7 +378,7 @@ func entryOf(i ident) string {
 	return idOf(i) + " " + strconv.Itoa(realTTL)
 }
 
-// identOf reads an id, with the lock's mark or without.
+// identOf parses an id, or the value of a lock, which is an id that may be followed by "+".
 func identOf(id string) ident {
 	process, number, _ := strings.Cut(strings.TrimSuffix(id, "+"), ":")
 	n, _ := strconv.Atoi(number)

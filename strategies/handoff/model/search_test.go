@@ -9,7 +9,8 @@ import (
 	"strings"
 )
 
-// check searches for violations, or only for a given one.
+// check returns the first flaw of the world, or sound if it has none. If only is not sound, check ignores all other
+// flaws.
 func (w *world) check(only flaw) flaw {
 	holders := 0
 	for _, c := range w.clients {
@@ -20,7 +21,7 @@ func (w *world) check(only flaw) flaw {
 	if holders > 1 {
 		w.found(twoOwners)
 	}
-	for f := sound + 1; w.flaws != 0 && f <= untold; f++ {
+	for f := sound + 1; w.flaws != 0 && f <= unnotifiedWaiter; f++ {
 		if w.flaws&(1<<f) != 0 && (only == sound || only == f) {
 			return f
 		}
@@ -28,7 +29,7 @@ func (w *world) check(only flaw) flaw {
 	return sound
 }
 
-// served reports that no client waits or has the lock any more …
+// served reports whether no client requests, holds or is releasing the lock.
 func (w *world) served() bool {
 	for _, c := range w.clients {
 		if c.phase != idle && c.phase != done {
@@ -38,7 +39,7 @@ func (w *world) served() bool {
 	return true
 }
 
-// … and settled that it is free, with nothing in transit.
+// settled reports whether all clients are served, the lock is free, and Redis has replied to all pending releases.
 func (w *world) settled() bool {
 	for _, q := range w.procs {
 		for _, d := range q.pendingReleases {
@@ -50,7 +51,8 @@ func (w *world) settled() bool {
 	return w.served() && w.owner == 0
 }
 
-// goal is a state that every world must be able to reach by steps of certain classes.
+// goal is a condition that every world must be able to meet by steps of the given classes. If a world cannot meet it,
+// the search reports the given flaw.
 type goal struct {
 	flaw  flaw
 	steps []class
@@ -58,15 +60,17 @@ type goal struct {
 }
 
 var (
-	// In any case no client waits forever.
+	// Whatever the fault, every client is served eventually, at the latest after leases have expired.
 	everybodyServed = goal{stuck, []class{plain, looks, ticks, mends}, (*world).served}
-	// Unless a process has died, no client waits for the end of a lease without a holder.
+	// Unless a process has died, every client is served and the lock becomes free. This must not require that a lease
+	// without a holder expires.
 	nothingLeft = goal{stuckForLease, []class{plain, looks, mends}, (*world).settled}
-	// Without a fault no process has to check.
+	// Without a fault, every client is served even if no process runs a check.
 	promptly = goal{stuckForLook, []class{plain}, (*world).settled}
 )
 
-// search is the state of a search.
+// search visits the worlds that a protocol can reach. The first four fields are its parameters, and the others hold its
+// progress.
 type search struct {
 	protocol *protocol
 	limit    int // worlds
@@ -85,7 +89,7 @@ type edge struct {
 	class    class
 }
 
-// result is the result of a search.
+// result is what a search found: the first flaw and the path to it, or sound.
 type result struct {
 	flaw  flaw
 	trace []step // the shortest path to the flaw, or to the world from which a goal is unreachable
@@ -95,7 +99,8 @@ type result struct {
 
 var seed = maphash.MakeSeed()
 
-// find visits every reachable world, the nearest first. It identifies worlds by a hash of 64 bits.
+// find visits the reachable worlds, those that need the fewest steps first, until it finds a flaw or has visited limit
+// worlds. If it has visited all reachable worlds, it also checks the goals. It identifies worlds by a hash of 64 bits.
 func (s *search) find(f budget) result {
 	first := start(f)
 	s.seen = map[uint64]int32{}
@@ -154,7 +159,8 @@ func (s *search) add(w *world, hash uint64, from int32, by step) int32 {
 	return number
 }
 
-// unmet returns the first world from which a goal cannot be reached, -1 if there is none.
+// unmet returns the number of the first world from which goal g cannot be reached. It returns -1 if g can be reached
+// from all worlds.
 func (s *search) unmet(g int) int32 {
 	from := make([][]int32, len(s.by))
 	for _, e := range s.edges {
@@ -197,10 +203,10 @@ func (r result) String() string {
 	fmt.Fprintf(&b, "%v, after %d steps (%d worlds):", r.flaw, len(r.trace), r.seen)
 	for _, s := range r.trace {
 		switch who := int(s.who); {
-		case who == nobody:
+		case who == theServer:
 			fmt.Fprintf(&b, "\n  %s", s.what)
-		case who < nobody:
-			fmt.Fprintf(&b, "\n  process %d: %s", nobody-1-who, s.what)
+		case who < theServer:
+			fmt.Fprintf(&b, "\n  process %d: %s", theServer-1-who, s.what)
 		default:
 			fmt.Fprintf(&b, "\n  client %d: %s", who, s.what)
 		}

@@ -4,8 +4,8 @@ package model
 
 import "slices"
 
-// The server of the model: one lock and its queue. A real Redis executes SET NX GET, RPUSHX and the six scripts on
-// them: scripts_test.go.
+// This file defines the state of the model's server, which is one lock and its queue. A real Redis executes SET NX GET,
+// RPUSHX and the six scripts on this state (scripts_test.go).
 
 // ident is the id of a lease or of a slot in the queue: 1 to 7 belong to process 0, 9 to 15 to process 1; 0 is none.
 type ident uint8
@@ -14,16 +14,18 @@ const idsEach = 8
 
 func (i ident) process() int8 { return int8(i / idsEach) }
 
-// token is a fencing token. Redis's clock is the highest so far, and far beyond it at every look.
+// token is a fencing token. The model keeps only the order of the tokens and the distances between them, limited to
+// far.
 type token int16
 
-// far is more than any script adds to a token.
+// far is larger than any number that a script adds to a token. Larger distances between tokens therefore have no
+// effect, and rank reduces them to far.
 const far = 8
 
 // leaseTime is the length of a lease in ticks.
 const leaseTime = 1
 
-// longest is the length of an extended lease.
+// longest is the length in ticks of an extended lease.
 const longest = leaseTime + 1
 
 type refusal uint8
@@ -105,14 +107,14 @@ type reply struct {
 	token    token
 }
 
-// message is a message of SPUBLISH to a process.
+// message is a grant message that a script publishes to a process.
 type message struct {
 	id    ident
 	heard bool // a receiver was counted by the server
 	token token
 }
 
-// length returns the length of a list, whose array ends with zero values.
+// length returns the number of elements before the first zero value. The model stores lists in arrays of fixed size.
 func length[T comparable](list []T) int {
 	var none T
 	if n := slices.Index(list, none); n >= 0 {
@@ -121,7 +123,7 @@ func length[T comparable](list []T) int {
 	return len(list)
 }
 
-// take takes an element out of a list.
+// take removes the element at i from a list, moves the later ones up, and returns the element.
 func take[T any](list []T, i int) (taken T) {
 	taken = list[i]
 	copy(list[i:], list[i+1:])

@@ -2,7 +2,7 @@
 
 package model
 
-// class is the kind of a step, which determines whether a goal may rely on it.
+// class groups steps by their cause, for example a fault. A goal lists the classes of the steps that may lead to it.
 type class uint8
 
 const (
@@ -14,19 +14,19 @@ const (
 	harms              // a fault
 )
 
-// step leads from a world to the next one.
+// step describes a transition from one world to the next.
 type step struct {
 	class class
-	who   int8 // a client, a process (see asProcess), or nobody (the server)
+	who   int8 // a client, a process (see asProcess), or theServer
 	what  string
 }
 
-const nobody = -1
+const theServer = -1
 
-// asProcess distinguishes processes from clients.
-func asProcess(proc int8) int { return nobody - 1 - int(proc) }
+// asProcess returns the value of step.who for a process. It is negative, because clients are numbered from 0.
+func asProcess(proc int8) int { return theServer - 1 - int(proc) }
 
-// next calls visit for every possible next world.
+// next calls visit for each step that is possible in world w, with the world after this step.
 func (p *protocol) next(w *world, visit func(n *world, s step)) {
 	try := func(class class, who int, what string, do func(n *world) bool) {
 		n := *w
@@ -64,7 +64,8 @@ func (p *protocol) next(w *world, visit func(n *world, s step)) {
 	}
 }
 
-// begun is the command that a process may send before a script, because it may be enough.
+// begun returns the cheaper command that a process may send before the script of command c: RPUSHX before queue.lua, or
+// the release for a lock without waiters before release.lua. It returns 0 if there is none.
 func begun(w *world, c command) verb {
 	switch {
 	case c.verb == enqueue && c.mode == wait && w.queue[0] != 0:
@@ -120,7 +121,8 @@ func (p *protocol) clientSteps(w *world, try trying) {
 	}
 }
 
-// giveUp ends a client's wait at any point. Commands that it has sent may still arrive.
+// giveUp ends a client's wait for the lock, unless the client has already got the reply to its request. Commands that
+// the client has sent may still arrive. giveUp returns false if it has not ended a wait.
 func (p *protocol) giveUp(w *world, c int) bool {
 	cl, proc := &w.clients[c], home[c]
 	t := cl.task
@@ -141,14 +143,14 @@ func (p *protocol) giveUp(w *world, c int) bool {
 		if _, there := w.procs[proc].drop(t.command.id); there && t.stage == sent {
 			w.addPending(proc, t.command.id, true)
 		} else if !there && t.stage == sent {
-			p.doubt(w, proc, t.command.id)
+			p.expectLateCommand(w, proc, t.command.id)
 		}
 	}
 	p.quit(w, c)
 	return true
 }
 
-// later makes a command arrive at a later time.
+// later adds a command that Redis may execute at any later step, although its connection is broken.
 func (w *world) later(c command) { put(w, w.late[:], c) }
 
 func (p *protocol) processSteps(w *world, proc int8, try trying) {
@@ -216,7 +218,7 @@ func (w *world) wantsSubscription(proc int8) bool {
 	return false
 }
 
-// die ends a process. Redis does not know this yet, and commands that the process has sent may arrive.
+// die ends a process. Redis still counts its subscription, and commands that the process has sent may still arrive.
 func (w *world) die(proc int8) {
 	for k := range tasks {
 		if k >= clients || home[k] == proc {
@@ -256,7 +258,7 @@ func (p *protocol) taskSteps(w *world, proc int8, k int, try trying) {
 			}
 			t.stage, t.reply = replied, r
 			if p.plain(t) && (n.faults.breaks == 0 || proc != troubled) {
-				p.heed(n, proc, k)
+				p.handleReply(n, proc, k)
 			}
 			return true
 		}
@@ -282,17 +284,17 @@ func (p *protocol) taskSteps(w *world, proc int8, k int, try trying) {
 			try(harms, who, "a command will be late: "+name, lose(func(n *world, t *task) { n.later(t.command) }))
 		}
 	case replied:
-		try(plain, who, "has the answer to: "+name, func(n *world) bool { p.heed(n, proc, k); return true })
+		try(plain, who, "has the answer to: "+name, func(n *world) bool { p.handleReply(n, proc, k); return true })
 		if breaks && t.reply.outcome == answered {
 			try(harms, who, "an answer is lost: "+name, lose(func(*world, *task) {}))
 		}
 	case lost:
-		try(plain, who, "has no answer to: "+name, func(n *world) bool { p.heed(n, proc, k); return true })
+		try(plain, who, "has no answer to: "+name, func(n *world) bool { p.handleReply(n, proc, k); return true })
 	}
 }
 
-// plain reports whether the time at which an answer is handled does not matter, because the answer grants nothing.
-// This saves three quarters of the worlds.
+// plain reports whether a reply grants nothing. It then does not matter when the process handles the reply, so the
+// search handles it in the same step, which saves three quarters of the worlds.
 func (p *protocol) plain(t *task) bool {
 	r := t.reply
 	switch t.command.verb {
@@ -312,7 +314,7 @@ func (p *protocol) plain(t *task) bool {
 func (p *protocol) serverSteps(w *world, try trying) {
 	may := func(possible bool, class class, what string, do func(n *world)) {
 		if possible {
-			try(class, nobody, what, func(n *world) bool { do(n); return true })
+			try(class, theServer, what, func(n *world) bool { do(n); return true })
 		}
 	}
 	f, held := w.faults, w.owner != 0
@@ -338,8 +340,8 @@ func (p *protocol) serverSteps(w *world, try trying) {
 	may(f.failover > 0, harms, "failover", func(n *world) { n.failOver() })
 }
 
-// failOver makes the replica, which has all data, the primary. No process listens there yet, and the commands still
-// go to the old primary.
+// failOver promotes the replica, which has all data. No process is subscribed to it yet, and the processes still send
+// their commands to the old primary.
 func (w *world) failOver() {
 	w.faults.failover--
 	for i := range w.procs {

@@ -4,15 +4,16 @@ package model
 
 import "slices"
 
-// A world is a server, two processes with three clients, and everything in transit between them. It has no pointers,
-// so that the search can recognise it by its memory. There is one lock. Everything that a process does between two
-// exchanges with Redis is one step, because one mutex protects it.
+// clients is the number of clients in a world. A world is one lock at a server, two processes with these clients, and
+// everything in transit between them. The type world has no pointers, so that the search can hash and compare worlds.
+// Everything that a process does between two exchanges with Redis is one step, because the Locker's mutex protects it.
 const clients = 3
 
-// home assigns the clients to processes: the first client has a process to itself.
+// home assigns each client to a process: the first client to process 0, the other two to process 1.
 var home = [clients]int8{0, 1, 1}
 
-// troubled is the only process with its own faults, which saves half of the states.
+// troubled is the only process that faults affect: its connections and its subscription break, its clients give up, and
+// it may die. If faults affected both processes, a search would meet twice as many states.
 const troubled = 1
 
 type phase uint8
@@ -37,7 +38,7 @@ const (
 )
 
 // task is one exchange with Redis. Redis may execute the commands of a process, and the process may handle their
-// answers, in any order, because they are sent without the mutex.
+// replies, in any order, because the mutex is not held during an exchange.
 type task struct {
 	stage         stage
 	indeterminate bool // it was asked before, and there was no answer
@@ -46,7 +47,7 @@ type task struct {
 	reply         reply
 }
 
-// slot is a slot in Redis's queue as its process knows it.
+// slot is what a process knows about one of its slots in Redis's queue.
 type slot struct {
 	id            ident
 	age           int8 // ticks since before its command was sent
@@ -73,14 +74,14 @@ type client struct {
 
 const pendingReleases = 4
 
-// pendingRelease is a lock or an entry that a process may have at Redis and that no client wants.
+// pendingRelease is an id that may have the lock or an entry at Redis although no client wants it any more.
 type pendingRelease struct {
 	id            ident
 	indeterminate bool
 	answered      bool
 }
 
-// subscription is the connection on which a process receives messages.
+// subscription is the connection on which a process receives grant messages. said contains the messages in transit.
 type subscription struct {
 	on     bool
 	astray bool // at the former primary
@@ -129,7 +130,7 @@ type world struct {
 	full     bool   // an array is full, so the search does not follow the world
 }
 
-// budget is how often each fault may happen.
+// budget contains the number of times that each fault and each optional step may still happen.
 type budget struct {
 	breaks   int8 // of a command: lost, late, or its answer lost
 	deaf     int8 // breaks of a subscription
@@ -147,7 +148,7 @@ type budget struct {
 	looks    int8 // that processes take; fewLooks bounds them
 }
 
-// flaw is a broken invariant.
+// flaw is a violation that a search can find.
 type flaw uint8
 
 const (
@@ -156,7 +157,7 @@ const (
 	tokenFell
 	tokenAgain
 	falselyLost
-	untold
+	unnotifiedWaiter
 	stuck
 	stuckForLease
 	stuckForLook
@@ -171,7 +172,8 @@ func (f flaw) String() string {
 	}[f]
 }
 
-// protocol is the variant of the protocol that the model runs.
+// protocol is the variant of the protocol that a search runs: the options of the lock, the clients that take part, and
+// a planted mistake.
 type protocol struct {
 	planted  mistake
 	linger   bool // a process passes the lock on
@@ -181,7 +183,7 @@ type protocol struct {
 	scripts  *scripts
 }
 
-// cast is the set of clients that take part.
+// cast selects the clients that take part in a search.
 type cast uint8
 
 const (
@@ -194,8 +196,8 @@ func (c cast) plays(client int) bool {
 	return c == all || c == apart && client != 2 || c == aPair && client != 0
 }
 
-// run makes the server execute a command, and delivers its messages. A command that goes to the former primary writes
-// nothing.
+// run makes the server execute a command, and puts the messages that the command publishes in transit. If old is true,
+// the command goes to the former primary, which refuses writes.
 func (p *protocol) run(w *world, c command, old bool) reply {
 	before := w.redisState
 	if w.length() == slots {
@@ -217,7 +219,7 @@ func (p *protocol) run(w *world, c command, old bool) reply {
 		w.offered(r.token)
 	}
 	if n := len(said); r.code == 2 && c.verb != follow && (n == 0 || !said[n-1].heard) {
-		w.found(untold)
+		w.found(unnotifiedWaiter)
 	}
 	for _, m := range said {
 		p.deliver(w, m, old)
@@ -225,7 +227,7 @@ func (p *protocol) run(w *world, c command, old bool) reply {
 	return r
 }
 
-// offered records a token that the scripts have granted to an id.
+// offered records the token of a grant. A token that is not larger than all earlier ones is a flaw.
 func (w *world) offered(t token) {
 	if t <= w.granted {
 		w.found(tokenAgain)
@@ -233,7 +235,8 @@ func (w *world) offered(t token) {
 	w.granted = max(w.granted, t)
 }
 
-// deliver puts a message in transit. A separate step delivers a message twice.
+// deliver puts message m in transit if the process to which m.id belongs is subscribed to the server that published m.
+// If old is true, that server is the former primary.
 func (p *protocol) deliver(w *world, m message, old bool) {
 	e := &w.procs[m.id.process()].subscription
 	hears := e.on && (m.heard || e.astray && !old)
@@ -244,7 +247,7 @@ func (p *protocol) deliver(w *world, m message, old bool) {
 	put(w, e.said[:], m)
 }
 
-// put adds an element to a list or a set, if there is room.
+// put appends an element to a list. If the list is full, put sets w.full, and the search does not follow the world.
 func put[T comparable](w *world, list []T, v T) {
 	n := length(list)
 	if n == len(list) {
@@ -260,7 +263,7 @@ func (w *world) found(f flaw) {
 
 func start(f budget) world { return world{faults: f} }
 
-// tick lets one tick of time pass.
+// tick makes the time of one tick pass: all leases get closer to their end, and the lock at Redis may expire.
 func (w *world) tick() {
 	older := func(age *int8) { *age = min(*age+1, longest) }
 	if w.left = max(w.left-1, 0); w.left == 0 {
@@ -285,7 +288,7 @@ func (w *world) tick() {
 	}
 }
 
-// tasks returns all tasks of the clients and of the processes.
+// tasks returns pointers to all tasks: one of each client, then three of each process.
 func (w *world) tasks() [clients + 2*(tasks-clients)]*task {
 	a, b := &w.procs[0], &w.procs[1]
 	return [...]*task{
@@ -294,7 +297,8 @@ func (w *world) tasks() [clients + 2*(tasks-clients)]*task {
 	}
 }
 
-// work returns a task of a client of the process, or of the process itself.
+// work returns task k of a process. If k is less than clients, this is the task of client k; otherwise it is one of the
+// process's own tasks.
 func (w *world) work(proc int8, k int) *task {
 	if k >= clients {
 		k += int(proc) * (tasks - clients)
@@ -304,13 +308,13 @@ func (w *world) work(proc int8, k int) *task {
 
 const tasks = clients + 3
 
-// timed reports whether the age of a task matters.
+// timed reports whether the age of task t matters. It does if a lease may begin at the time when the task was sent.
 func timed(t *task) bool {
 	return t.stage != nothing && t.stage != listening && (t.command.verb != enqueue || t.command.mode == try)
 }
 
-// each visits all ids and tokens of a world. Visiting one at a time needs no memory, which matters because a search
-// does little else.
+// each calls the function id for every id and the function at for every token in a world. A search calls each more
+// often than any other function. It therefore does not return slices, which it would have to allocate.
 func (w *world) each(id func(ident), at func(*token)) {
 	ids := func(list []ident) {
 		for _, i := range list {
@@ -358,14 +362,14 @@ func (w *world) each(id func(ident), at func(*token)) {
 	}
 }
 
-// used returns the set of all ids in a world.
+// used returns the set of all ids in a world, one bit for each.
 func (w *world) used() (set uint16) {
 	w.each(func(id ident) { set |= 1 << id }, func(*token) {})
 	return set
 }
 
-// fresh returns an id of a process that the world does not contain. In reality an id is used only once; the model
-// uses an id again when no part of the world can know it.
+// fresh returns an id of process proc that is unused in the world. In reality an id is used only once. The model uses
+// an id again when it is no longer in any part of the world.
 func (w *world) fresh(proc int8) ident {
 	set := w.used()
 	for n := ident(1); n < idsEach; n++ {
@@ -377,7 +381,8 @@ func (w *world) fresh(proc int8) ident {
 	return ident(proc)*idsEach + 1
 }
 
-// tidy makes worlds equal that differ only in irrelevant fields.
+// tidy removes differences that cannot affect later steps. The search then treats worlds that differ only in these as
+// one world.
 func (w *world) tidy() {
 	under := uint16(0) // ids that a late command may still queue, or that are at the server
 	for _, c := range w.late {
@@ -390,7 +395,7 @@ func (w *world) tidy() {
 	for i := range w.procs {
 		q := &w.procs[i]
 		_ = slices.DeleteFunc(q.pendingReleases[:], func(d pendingRelease) bool {
-			return d.id == 0 || d.answered && (!d.indeterminate || (under|atServer|w.flying())&(1<<d.id) == 0)
+			return d.id == 0 || d.answered && (!d.indeterminate || (under|atServer|w.idsInTransit())&(1<<d.id) == 0)
 		})
 	}
 	if w.excluded != 0 {
@@ -399,8 +404,8 @@ func (w *world) tidy() {
 	w.rank()
 }
 
-// flying returns the set of ids in commands that are in transit.
-func (w *world) flying() (set uint16) {
+// idsInTransit returns the set of ids in commands that are in transit or yet to be sent, one bit for each.
+func (w *world) idsInTransit() (set uint16) {
 	add := func(t *task) {
 		if t.stage == sent || t.stage == listening {
 			set |= 1<<t.command.id | 1<<t.command.entry
@@ -415,7 +420,8 @@ func (w *world) flying() (set uint16) {
 	return set
 }
 
-// rank keeps the order of the tokens, and their distances as far as a script can bridge them, but not their values.
+// rank replaces all tokens by small numbers in the same order. It limits the distances between them to far, because no
+// script adds more than that to a token.
 func (w *world) rank() {
 	all, values := make([]*token, 0, 64), make([]token, 0, 64)
 	w.each(func(ident) {}, func(t *token) {
