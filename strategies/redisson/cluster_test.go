@@ -20,7 +20,7 @@ import (
 
 func init() { strategies.RegisterStrategy(semaphore.Strategy()) }
 
-// cluster is a cluster of three primaries for all subtests.
+// cluster is a Redis Cluster of three primaries. All subtests share it.
 type cluster struct {
 	*redistest.Topology
 	outside *redis.ClusterClient
@@ -33,13 +33,12 @@ func startCluster(t *testing.T) cluster {
 	return cluster{top, top.Nodes(t)[0].Client.(*redis.ClusterClient), top.Clients(t)}
 }
 
-// start opens an instance with separate clients.
 func (c cluster) start(t *testing.T, variant string) trial.Process {
 	t.Helper()
 	return trial.StartOn(t, c.Nodes(t), variant, time.Hour)
 }
 
-// calls returns how often the nodes have run a command.
+// calls returns how often the nodes have executed command, summed over all nodes.
 func (c cluster) calls(t *testing.T, command string) (n int) {
 	t.Helper()
 	for _, node := range c.nodes {
@@ -52,8 +51,9 @@ func (c cluster) calls(t *testing.T, command string) (n int) {
 	return n
 }
 
-// passOn makes a holder and n waiters in each of the other instances get the lock one after the other. It calls
-// before ahead of each release.
+// passOn makes holder acquire the lock key, and parks n waiters in each of the processes others. It releases the lock
+// until every waiter has had it. The function before is called ahead of each of these releases. The test fails if a
+// release wakes no waiter.
 func passOn(t *testing.T, key string, n int, before func(), holder trial.Process, others ...trial.Process) {
 	t.Helper()
 	lease := holder.Acquire(t, key)
@@ -66,7 +66,8 @@ func passOn(t *testing.T, key string, n int, before func(), holder trial.Process
 	trial.Release(t, lease)
 }
 
-// Waiters of two instances on keys of all nodes are woken only by the command with which the variant publishes.
+// Each release must wake a waiter of another process, whichever node of the cluster stores the key. Releases must
+// publish with the expected command only: SPUBLISH or PUBLISH.
 func TestCluster(t *testing.T) {
 	const waiters = 3
 	c := startCluster(t)
@@ -114,7 +115,8 @@ func TestCluster(t *testing.T) {
 	}
 }
 
-// A Redisson client on the cluster receives the releases, and its releases wake waiters.
+// A listener subscribes on the key's node, as a Redisson client does. It must receive the message of a release. A
+// release in Redisson's way must wake the waiters of this implementation.
 func (c cluster) listening(t *testing.T) {
 	const channel = "redisson_lock__channel:{trial:wire}"
 	p := c.start(t, "pubsub")
@@ -141,7 +143,7 @@ func (c cluster) listening(t *testing.T) {
 		t.Errorf("a release published %q", message.Payload)
 	}
 	lease = parked.Next(t)
-	// A client in Java deletes the lock.
+	// To release the lock as a Java client does, the test deletes its key and publishes a message.
 	c.outside.Del(t.Context(), "trial:wire")
 	if err := c.outside.SPublish(t.Context(), channel, "0").Err(); err != nil {
 		t.Fatal(err)
@@ -154,7 +156,7 @@ func (c cluster) listening(t *testing.T) {
 	}
 }
 
-// When the subscriptions are cut, waiters miss no release.
+// All subscription connections are cut before each release. Every waiter must still get the lock.
 func (c cluster) cutOff(t *testing.T) {
 	for _, variant := range []string{"pubsub", "pubsub-broadcast"} {
 		passOn(t, "cut", 3, func() {
@@ -165,7 +167,8 @@ func (c cluster) cutOff(t *testing.T) {
 	}
 }
 
-// A process has one connection to each node, for any number of keys with waiters.
+// A process waits for 100 keys, one after the other. Afterwards it may have at most one subscription connection to each
+// node.
 func (c cluster) manyKeys(t *testing.T) {
 	const keys = 100
 	p := c.start(t, "pubsub")
@@ -184,8 +187,8 @@ func (c cluster) manyKeys(t *testing.T) {
 	}
 }
 
-// Close of a Locker ends the waits of its callers, which nothing else would wake.
-func TestCloseBesideAWaiter(t *testing.T) {
+// Close must wake a caller that waits in Acquire, which must then return ErrClosed.
+func TestCloseWithAWaiter(t *testing.T) {
 	t.Parallel()
 	c := startCluster(t)
 	for _, variant := range []string{"pubsub", "pubsub:sharded=off"} {

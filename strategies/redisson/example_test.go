@@ -19,8 +19,8 @@ func connect() (client redis.UniversalClient, stop func()) {
 	return client, func() { _ = client.Close(); end() }
 }
 
-// WithLock ends the work's context when the lease is lost. The watchdog renews it until then,
-// so that the TTL may be shorter than the work.
+// WithLock cancels the context of its function when the lease is lost. The watchdog renews the lease while the function
+// runs, so the TTL may be shorter than the work.
 func ExampleNewPubSub() {
 	client, stop := connect()
 	defer stop()
@@ -41,7 +41,7 @@ func ExampleNewPubSub() {
 	// Output: ship order 42
 }
 
-// A long job asks for a TTL of its own, and extends it while it lives.
+// A long job requests a lease with a longer TTL than the default, and extends it while it runs.
 func ExampleNewFair() {
 	client, stop := connect()
 	defer stop()
@@ -68,8 +68,8 @@ func ExampleNewFair() {
 	// Output: at least half an hour: true
 }
 
-// Whatever is written goes with the token, so that the store can refuse it if a later holder
-// has been there.
+// The store receives the fencing token with each write and can refuse a write that arrives after the write of a later
+// holder.
 func ExampleNewFenced() {
 	client, stop := connect()
 	defer stop()

@@ -18,7 +18,8 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/redisson"
 )
 
-// These are the prefixes of the keys of fair's queue and of the waiters' deadlines.
+// These are the prefixes of two keys of fair: the queue of waiters, and the deadlines after which waiters count as
+// dead.
 const (
 	queuePrefix     = "redisson_lock_queue"
 	deadlinesPrefix = "redisson_lock_timeout"
@@ -41,14 +42,16 @@ var (
 	queueCommands = []string{"lindex", "lpop", "lrange", "lrem", "rpush", "zadd", "zincrby", "zrange", "zrem", "zscore"}
 )
 
-// FairOptions are the options of fair.
+// FairOptions are the options of fair, which implements Redisson's RFairLock.
 type FairOptions struct {
 	WatchdogOption
-	// WaitTimeout determines when a waiter counts as dead: after the deadline of the waiter before it (for the first,
-	// after the holder's PTTL) plus WaitTimeout, or plus its own longest wait if that is shorter. The next acquire or
-	// release of the lock removes heads of the queue that are past their deadlines. When a waiter gets the lock or gives
-	// up, the deadlines behind it move forward. If it gives up while Redis is unreachable, its process removes it from the
-	// queue as soon as Redis replies again.
+	// WaitTimeout determines the deadline of each waiter, after which the waiter counts as dead. This deadline is that of
+	// the previous waiter in the queue plus WaitTimeout. If the waiter's context allows only a shorter wait than
+	// WaitTimeout, that wait is added instead. For the first waiter, the end of the holder's PTTL takes the place of the
+	// previous deadline. The next acquire or release of the lock removes dead waiters from the head of the queue. When a
+	// waiter gets the lock or gives up, the time that it had added is subtracted from the deadlines of all waiters behind
+	// it. If a waiter gives up while Redis is unreachable, its process removes it from the queue as soon as Redis replies
+	// again.
 	WaitTimeout time.Duration `opt:"wait-timeout" help:"how long a dead waiter at the head of the queue blocks the others"`
 	Sharded     string        `opt:"sharded" help:"on a cluster: publish releases by SPUBLISH (on), by PUBLISH (off), or by SPUBLISH where the servers support it (auto)"`
 }
@@ -68,7 +71,7 @@ func (o FairOptions) Validate() error {
 	return errors.Join(short, redisson.ValidSharded(o.Sharded))
 }
 
-// queue is the protocol of fair: only the head of the queue in Redis can take the lock.
+// queue is the protocol of fair. Waiters queue in Redis, and only the head of the queue can take the lock.
 type queue struct {
 	timeout time.Duration
 	leaving *leavers
@@ -79,13 +82,13 @@ func fairKeys(lock string) []string {
 	return []string{lock, redisson.Prefixed(queuePrefix, lock), redisson.Prefixed(deadlinesPrefix, lock)}
 }
 
-// channel returns the channel of one waiter.
+// channel returns the channel on which only the waiter for this lease is notified.
 func (*queue) channel(held *lease) string { return channelOf(held.key) + ":" + held.owner }
 
 func (*queue) scripts() []*redis.Script { return []*redis.Script{fairAcquire, fairRelease, fairLeave} }
 
-// wait returns the time in ms that is added to the deadline of the waiter before this one: WaitTimeout, or the waiter's
-// own longest wait if that is shorter. 0 means a try-lock, which does not queue.
+// wait returns the time in ms from the previous waiter's deadline to this waiter's deadline: WaitTimeout, or the
+// waiter's longest wait if that is shorter. It returns 0 for a try-lock, which does not queue.
 func (q *queue) wait(held *lease) int64 {
 	if held.wait == 0 {
 		return 0
@@ -113,19 +116,19 @@ func (*queue) release(ctx context.Context, client redis.Scripter, held *lease, o
 const (
 	// leaveLimit is the longest time that one run of the leave script may take.
 	leaveLimit = 5 * time.Second
-	// leaveBatch is the largest number of waiters that one run removes.
+	// leaveBatch is the largest number of waiters that one run of the leave script removes.
 	leaveBatch = 1000
-	// leaveAgain is the pause before a leave that got no reply is repeated.
+	// leaveAgain is the pause before another run of the leave script for waiters that may not have left the queue yet.
 	leaveAgain = 200 * time.Millisecond
-	// leaveGrace is how long a waiter waits for the first try of its leave after the end of its context.
+	// leaveGrace is how long a waiter still waits for the first removal from the queue after its context has ended.
 	leaveGrace = 100 * time.Millisecond
-	// leaveLongest is how long the tries are repeated. By then Redis has been unreachable for as long as Redisson, by
-	// default, keeps a dead waiter at the head of the queue.
+	// leaveLongest is how long a failed removal is repeated. It equals the time for which Redisson, by default, keeps a
+	// dead waiter at the head of the queue.
 	leaveLongest = 5 * time.Minute
 )
 
 // leavers removes waiters that give up from the queues in Redis. Waiters that give up while a removal is under way are
-// collected and removed together. Each removal makes Redis scan the whole queue, so that removing ten thousand stopped
+// collected and removed together. Each removal makes Redis scan the whole queue, so removing ten thousand stopped
 // clients one by one would keep Redis busy for a minute.
 //
 // A waiter that gives up because Redis is unreachable cannot be removed at that time, and would stay in the queue like
@@ -148,13 +151,14 @@ type leaver struct {
 	wait  int64 // the waiter's share of the deadline, in ms
 	since time.Time
 	tried chan struct{} // closed after the first try, and then set to nil
-	// asked is closed at the end of an acquire that got no reply, which Redis may still execute and thereby queue the
-	// owner; nil if there is none.
+	// asked is closed at the end of an acquire that got no reply; nil if there is none. Redis may still execute that
+	// acquire and thereby queue the owner again.
 	asked   <-chan struct{}
 	answers int // number of replies to tries that were sent after asked was closed
 }
 
-// isOver reports whether no acquire of the waiter is running any more.
+// isOver reports whether no acquire of the waiter is still running. A removal that is sent then is sent later than
+// every acquire of the waiter.
 func (w *leaver) isOver() bool {
 	select {
 	case <-w.asked:
@@ -164,9 +168,9 @@ func (w *leaver) isOver() bool {
 	}
 }
 
-// hasLeft counts a reply and reports whether the waiter has left and no command can queue it again. over is true if the
-// try was sent after asked was closed. If an acquire got no reply, two such replies are needed: Redis may have read the
-// first try before the acquire, but then reads the acquire before the second try.
+// hasLeft counts a reply to a removal. It reports whether the waiter has left the queue and no command can queue it
+// again. over is true if the removal was sent after asked was closed. If an acquire got no reply, two such replies are
+// needed: Redis may read the first removal before the acquire, but it reads the acquire before the second removal.
 func (w *leaver) hasLeft(over bool) bool {
 	if over {
 		w.answers++
@@ -181,8 +185,8 @@ func newLeavers(client redis.UniversalClient) *leavers {
 	return l
 }
 
-// leave removes a waiter that has given up from the queue. It returns after the first try, or leaveGrace after the end
-// of ctx. If the try fails, a goroutine repeats it.
+// leave removes a waiter that has given up from the queue. It returns after the first try, or leaveGrace after ctx has
+// ended. If the try fails, a goroutine repeats it for up to leaveLongest.
 func (q *queue) leave(ctx context.Context, held *lease) {
 	l, lock, topic := q.leaving, held.key, held.topic(channelOf(held.key))
 	tried := make(chan struct{})
@@ -204,7 +208,7 @@ func (q *queue) leave(ctx context.Context, held *lease) {
 	}
 }
 
-// shortlyAfter returns a context that ends leaveGrace after ctx, or after leaveLimit if that is earlier.
+// shortlyAfter returns a context that ends leaveGrace after the end of ctx, but after leaveLimit at the latest.
 func shortlyAfter(ctx context.Context) (context.Context, context.CancelFunc) {
 	later, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveLimit)
 	stop := context.AfterFunc(ctx, func() {
@@ -214,7 +218,7 @@ func shortlyAfter(ctx context.Context) (context.Context, context.CancelFunc) {
 	return later, func() { stop(); cancel() }
 }
 
-// work removes waiters from the lock's queue until none is left to remove.
+// work removes waiters from a lock's queue, in batches, until none is left.
 func (l *leavers) work(lock string, topic redisson.Topic) {
 	var again []*leaver // waiters that need another try
 	for {
@@ -247,8 +251,8 @@ func (l *leavers) work(lock string, topic redisson.Topic) {
 	}
 }
 
-// next returns the waiters that the next run removes: new ones, then those in again. If there are none, it deletes the
-// lock's entry in queued, and work must end.
+// next returns the waiters that the next run removes: those that have given up since the last run, followed by those in
+// again. If there are none, next deletes the lock's entry in queued and returns nil, and work must end.
 func (l *leavers) next(lock string, again []*leaver) []*leaver {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -273,7 +277,7 @@ func (l *leavers) remove(ctx context.Context, lock string, topic redisson.Topic,
 	})
 }
 
-// close waits until all waiters have left or have had one more try, at most two seconds.
+// close waits until each waiter has left or has had one more try, for at most two seconds.
 func (l *leavers) close() {
 	deadline := time.Now().Add(bounded.Patience)
 	l.hurry()

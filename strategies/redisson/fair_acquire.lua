@@ -1,8 +1,8 @@
--- Takes the lock if it is free and the caller is next, or if the caller has it already;
+-- Takes the lock if it is free and the caller is next, or adds a hold if the caller has it already;
 -- otherwise queues the caller, unless it does not wait.
 -- KEYS: lock, queue, deadlines
--- ARGV: lease in ms, owner, now in epoch ms, wait in ms or 0 not to queue; channel and
--- PUBLISH or SPUBLISH to notify the next waiter that the lease is short, or ''
+-- ARGV: lease in ms, owner, now in epoch ms, wait in ms (0: do not queue), channel and PUBLISH or SPUBLISH
+-- to notify the next waiter that the lease is short (channel '': do not notify)
 -- returns nil if taken; otherwise the lock's PTTL, at least 0, if the caller was queued before,
 -- or the remaining time of the entry before it if it has just been queued
 local lock, queue, deadlines = KEYS[1], KEYS[2], KEYS[3]

@@ -1,8 +1,9 @@
--- Removes waiters that give up from the queue. Each deadline behind them moves up by the
--- waits of all that left before it. If the lock is free the head is notified, because the
--- notification may have gone to a waiter that left.
--- KEYS: lock, queue, deadlines   ARGV: channel, PUBLISH or SPUBLISH, then owner
--- and wait in ms of each
+-- Removes waiters that give up from the queue, and subtracts the waits of those before it from the deadline of each
+-- remaining waiter. If the lock is free it notifies the head, because an earlier notification may have gone to a
+-- waiter that left.
+-- KEYS: lock, queue, deadlines
+-- ARGV: channel, PUBLISH or SPUBLISH, then the owner and the wait in ms of each waiter that gives up
+-- returns 1
 local lock, queue, deadlines = KEYS[1], KEYS[2], KEYS[3]
 local leaving = {}
 for i = 3, #ARGV, 2 do

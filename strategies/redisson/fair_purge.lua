@@ -1,4 +1,4 @@
--- Removes overdue waiters at the head, which count as dead, and returns the head.
+-- purge removes waiters at the head that are past their deadlines, which count as dead, and returns the head.
 local function purge(queue, deadlines, now)
   while true do
     local head = redis.call('LINDEX', queue, 0)

@@ -20,13 +20,13 @@ import (
 )
 
 const (
-	lockKey   = "trial:key"
-	queue     = "redisson_lock_queue:{trial:key}"
-	deadlines = "redisson_lock_timeout:{trial:key}"
-	told      = "redisson_lock__channel:{trial:key}:" // and the owner
+	lockKey           = "trial:key"
+	queue             = "redisson_lock_queue:{trial:key}"
+	deadlines         = "redisson_lock_timeout:{trial:key}"
+	wakeChannelPrefix = "redisson_lock__channel:{trial:key}:" // and the owner
 )
 
-// queued are the owners in the queue.
+// queued returns the owners in the queue, starting with its head.
 func queued(t testing.TB, outside redis.UniversalClient) []string {
 	t.Helper()
 	owners, err := outside.LRange(t.Context(), queue, 0, -1).Result()
@@ -36,7 +36,7 @@ func queued(t testing.TB, outside redis.UniversalClient) []string {
 	return owners
 }
 
-// scores are the deadlines by owner.
+// scores returns the deadlines of the owners in the queue, in epoch ms, by the name of the owner.
 func scores(t testing.TB, outside redis.UniversalClient) map[string]int64 {
 	t.Helper()
 	members, err := outside.ZRangeWithScores(t.Context(), deadlines, 0, -1).Result()
@@ -50,15 +50,15 @@ func scores(t testing.TB, outside redis.UniversalClient) map[string]int64 {
 	return scores
 }
 
-// waiter acquires in the background, unless it is cancelled before.
+// waiter is a caller that waits for the lock "key" in a goroutine.
 type waiter struct {
 	cancel context.CancelFunc
 	leases chan strategies.Lease
 	errors chan error
 }
 
-// enqueue starts a waiter and returns when it is the n-th in the queue and has had
-// the answers to its two tries.
+// enqueue starts a waiter of process p. It waits until the queue has n entries and p has made two more attempts, after
+// which the waiter is parked.
 func enqueue(t testing.TB, outside redis.UniversalClient, p trial.Process, n int) *waiter {
 	t.Helper()
 	before := p.Counts().Attempts
@@ -72,7 +72,6 @@ func enqueue(t testing.TB, outside redis.UniversalClient, p trial.Process, n int
 
 func start(t testing.TB, p trial.Process) *waiter { return startFor(t, p, time.Hour) }
 
-// startFor starts one that would not wait longer than that.
 func startFor(t testing.TB, p trial.Process, limit time.Duration) *waiter {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	w := &waiter{cancel: cancel, leases: make(chan strategies.Lease, 1), errors: make(chan error, 1)}
@@ -90,7 +89,8 @@ func startFor(t testing.TB, p trial.Process, limit time.Duration) *waiter {
 	return w
 }
 
-// lease is what it gets.
+// lease waits until the waiter gets the lock, and returns the lease. The test fails if Acquire returns an error, or
+// does not return within 20 s.
 func (w *waiter) lease(t testing.TB) strategies.Lease {
 	t.Helper()
 	select {
@@ -104,7 +104,7 @@ func (w *waiter) lease(t testing.TB) strategies.Lease {
 	return nil
 }
 
-// cancelled cancels it and waits for its end.
+// cancelled cancels the waiter's context. The test fails if Acquire does not return context.Canceled.
 func (w *waiter) cancelled(t testing.TB) {
 	t.Helper()
 	w.cancel()
@@ -113,8 +113,9 @@ func (w *waiter) cancelled(t testing.TB) {
 	}
 }
 
-// A waiter that gets the lock costs one message and one try. The suite's check fifo proves the order.
-func TestATurnCostsAMessageAndATry(t *testing.T) {
+// Each waiter must cost one message and make one attempt after its wake-up. The check fifo of the conformance suite
+// tests the order.
+func TestTurnCostsOneMessageAndOneTry(t *testing.T) {
 	const each, processes = 50, 4
 	server, outside, holder := begin(t, "fair", time.Minute)
 	lease := holder.Acquire(t, "key")
@@ -142,7 +143,8 @@ func TestATurnCostsAMessageAndATry(t *testing.T) {
 	nothingLeft(t, outside)
 }
 
-// A waiter that gives up leaves no trace, and the deadlines behind it move up by its wait.
+// The second of four waiters gives up. It must be removed from the queue, and the deadlines of the waiters behind it
+// must become earlier by its wait-timeout of a minute.
 func TestCancelledWaiterLeavesTheQueue(t *testing.T) {
 	_, outside, p := begin(t, "fair:wait-timeout=1m", 10*time.Minute)
 	lease := p.Acquire(t, "key")
@@ -169,8 +171,8 @@ func TestCancelledWaiterLeavesTheQueue(t *testing.T) {
 	nothingLeft(t, outside)
 }
 
-// Many waiters that give up at once cause a few walks through the queue, not one each.
-func TestManyLeaveTogether(t *testing.T) {
+// 300 waiters give up at once. At most 150 scripts may remove them, because each script walks through the whole queue.
+func TestManyWaitersLeaveTogether(t *testing.T) {
 	const waiters = 300
 	_, outside, p := begin(t, "fair", 10*time.Minute)
 	lease := p.Acquire(t, "key")
@@ -198,24 +200,24 @@ func TestManyLeaveTogether(t *testing.T) {
 	trial.Release(t, lease)
 }
 
-// Dead waiters hold up those behind them until the last one's deadline, although the lock is free: n of them cost n
-// waits. The living waiters poll during this time.
+// The lock is free, but dead waiters are at the head of the queue. A living waiter behind them must poll, and must not
+// get the lock before the deadline of the last dead waiter.
 func TestDeadWaitersCostTheirDeadline(t *testing.T) {
 	for _, dead := range []int{1, 2, 3} {
 		t.Run(fmt.Sprint(dead), func(t *testing.T) {
 			trial.Calm(t, func(times int) string {
-				return waitForTheDead(t, dead,
+				return waitBehindDeadWaiters(t, dead,
 					time.Duration(times)*150*time.Millisecond)
 			})
 		})
 	}
 }
 
-func waitForTheDead(t *testing.T, dead int, wait time.Duration) (spoilt string) {
+func waitBehindDeadWaiters(t *testing.T, dead int, wait time.Duration) (spoilt string) {
 	_, outside, p := begin(t, fmt.Sprint("fair:wait-timeout=", wait), time.Minute)
 	began := time.Now()
 	for i := range dead {
-		plant(t, outside, somebody+fmt.Sprint(i), began.Add(time.Duration(i+1)*wait))
+		plant(t, outside, ownerPrefix+fmt.Sprint(i), began.Add(time.Duration(i+1)*wait))
 	}
 	last := began.Add(time.Duration(dead) * wait).UnixMilli()
 	lease := p.Acquire(t, "key")
@@ -236,52 +238,54 @@ func waitForTheDead(t *testing.T, dead int, wait time.Duration) (spoilt string) 
 	return spoilt
 }
 
-// A release removes overdue waiters and notifies the first one that is not overdue.
-func TestReleaseDropsTheOverdue(t *testing.T) {
+// Dead waiters are at the head of the queue. A new waiter must remove those whose deadlines have passed. A release must
+// remove those without a deadline, and notify the living waiter behind them.
+func TestReleaseDropsOverdueWaiters(t *testing.T) {
 	_, outside, p := begin(t, "fair", time.Hour)
 	lease := p.Acquire(t, "key")
 	for i := range 3 {
-		plant(t, outside, somebody+fmt.Sprint(i), time.Now().Add(-time.Second))
+		plant(t, outside, ownerPrefix+fmt.Sprint(i), time.Now().Add(-time.Second))
 	}
-	// The first reply is negative: what is left to the overdue tail.
+	// The deadline of the last entry has passed, so the first reply to this waiter is a negative remaining time.
 	w := start(t, p)
 	poll.Until(t, "it stands in the queue alone", func() bool {
 		return len(queued(t, outside)) == 1 && p.Counts().Attempts == 3
 	})
 	for i := range 3 {
-		outside.LPush(t.Context(), queue, somebody+fmt.Sprint(i)) // without a deadline at all
+		outside.LPush(t.Context(), queue, ownerPrefix+fmt.Sprint(i)) // without a deadline at all
 	}
 	trial.Release(t, lease)
 	trial.Release(t, w.lease(t))
 	nothingLeft(t, outside)
 }
 
-// The first reply to a newcomer is negative when the tail is overdue behind a head
-// that is not: it queues all the same, and gets its turn.
+// The last entry is past its deadline, but the head is not. A new waiter therefore gets a negative remaining time as
+// its first reply. It must still queue and get its turn.
 func TestNegativeFirstReply(t *testing.T) {
 	_, outside, p := begin(t, "fair:wait-timeout=100ms", time.Hour)
 	lease := p.Acquire(t, "key")
-	plant(t, outside, somebody+"1", time.Now().Add(time.Hour))
-	plant(t, outside, somebody+"2", time.Now().Add(-20*time.Second))
+	plant(t, outside, ownerPrefix+"1", time.Now().Add(time.Hour))
+	plant(t, outside, ownerPrefix+"2", time.Now().Add(-20*time.Second))
 	w := enqueue(t, outside, p, 3)
 	me := queued(t, outside)[2]
 	if late := time.Now().UnixMilli() - scores(t, outside)[me]; late < 15_000 {
 		t.Errorf("its deadline is %d ms ago, want it a wait behind the overdue one's", late)
 	}
-	// It is overdue itself when the head leaves; it queues anew, and is alone then.
+	// When the head leaves, the release finds that this waiter is past its deadline too, and removes it. The waiter then
+	// queues again and is alone.
 	outside.LPop(t.Context(), queue)
-	outside.ZRem(t.Context(), deadlines, somebody+"1")
+	outside.ZRem(t.Context(), deadlines, ownerPrefix+"1")
 	trial.Release(t, lease)
 	if n := outside.Exists(t.Context(), queue).Val(); n != 0 {
 		t.Errorf("the overdue stand in the queue after a release")
 	}
-	outside.Publish(t.Context(), told+me, "0")
+	outside.Publish(t.Context(), wakeChannelPrefix+me, "0")
 	trial.Release(t, w.lease(t))
 }
 
-// Waiters that give up while Redis is unreachable would stay in the queue like dead ones, each for its timeout. Their
-// process lives and removes them as soon as it can.
-func TestWhoGivesUpInAnOutageLeavesTheQueueAfterIt(t *testing.T) {
+// Three waiters give up while their process cannot reach Redis. The process must remove them from the queue when it
+// reaches Redis again. Otherwise each would block the queue for its wait-timeout, like a dead waiter.
+func TestWaitersLeaveQueueAfterOutage(t *testing.T) {
 	const waiters = 3
 	server, outside, holder := begin(t, "fair", time.Minute)
 	lease := holder.Acquire(t, "key")

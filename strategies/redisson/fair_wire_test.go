@@ -15,10 +15,11 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 )
 
-// somebody is the beginning of an owner in Redisson's format: UUID and thread.
-const somebody = "b983c153-7421-469a-addb-44fb92259a1b:"
+// ownerPrefix is the part of an owner's name that comes before the thread's number, in Redisson's format: a UUID and a
+// colon.
+const ownerPrefix = "b983c153-7421-469a-addb-44fb92259a1b:"
 
-// plant leaves an owner in the queue as a dead Redisson client would.
+// plant adds an owner with a deadline to the queue, as if a Redisson client had queued and then died.
 func plant(t testing.TB, outside redis.UniversalClient, owner string, deadline time.Time) {
 	t.Helper()
 	if err := outside.RPush(t.Context(), queue, owner).Err(); err != nil {
@@ -30,16 +31,17 @@ func plant(t testing.TB, outside redis.UniversalClient, owner string, deadline t
 	}
 }
 
-// hold makes a Redisson client hold the lock.
+// hold makes a Redisson client the holder of the lock for ttl.
 func hold(t testing.TB, outside redis.UniversalClient, ttl time.Duration) {
 	t.Helper()
-	outside.HSet(t.Context(), lockKey, somebody+"1", 1)
+	outside.HSet(t.Context(), lockKey, ownerPrefix+"1", 1)
 	if err := outside.PExpire(t.Context(), lockKey, ttl).Err(); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// This is the format of a lock with two waiters that Redisson and others see.
+// The keys, values, deadlines, channels and messages of a lock with two waiters must have the format that Redisson
+// reads.
 func TestFairWireFormat(t *testing.T) {
 	const wait, ttl = 100_000, 60_000 // ms
 	format := regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}:[0-9]+$`)
@@ -76,7 +78,8 @@ func TestFairWireFormat(t *testing.T) {
 	if len(owners) != 2 || len(score) != 2 || !format.MatchString(owners[0]) || !format.MatchString(owners[1]) {
 		t.Fatalf("the queue is %q, its deadlines %v", owners, score)
 	}
-	// The holder's PTTL and a wait from when it came; a wait more for the next.
+	// The first deadline is the arrival of the first waiter plus the holder's PTTL plus one wait. The second is one wait
+	// later.
 	if first := score[owners[0]]; first < began+wait || first > now+ttl+wait {
 		t.Errorf("the first deadline is %d, want it within [%d, %d]", first, began+wait, now+ttl+wait)
 	}
@@ -85,7 +88,7 @@ func TestFairWireFormat(t *testing.T) {
 	}
 	channels, _ := outside.PubSubChannels(t.Context(), "*").Result()
 	slices.Sort(channels)
-	want := []string{told + owners[0], told + owners[1]}
+	want := []string{wakeChannelPrefix + owners[0], wakeChannelPrefix + owners[1]}
 	slices.Sort(want)
 	if !slices.Equal(channels, want) {
 		t.Errorf("subscribed to are %q, want %q", channels, want)
@@ -93,11 +96,11 @@ func TestFairWireFormat(t *testing.T) {
 
 	heard := listen(t, outside, "*")
 	trial.Release(t, lease)
-	if message := heard(); message.Channel != told+owners[0] || message.Payload != "0" {
+	if message := heard(); message.Channel != wakeChannelPrefix+owners[0] || message.Payload != "0" {
 		t.Errorf("a release published %q on %q, want \"0\" on the head's channel", message.Payload, message.Channel)
 	}
 	lease = head.lease(t)
-	// An owner that gets the lock moves the deadlines behind it up by its wait.
+	// The first waiter has got the lock, so the wait that it had added is subtracted from the deadline of the second.
 	if got := scores(t, outside); len(got) != 1 || got[owners[1]] != score[owners[1]]-wait {
 		t.Errorf("after the first has got the lock the deadlines are %v, want the second's %d earlier than %d",
 			got, wait, score[owners[1]])
@@ -110,12 +113,13 @@ func TestFairWireFormat(t *testing.T) {
 	nothingLeft(t, outside)
 }
 
-// The caller waits less than wait-timeout: so does its deadline.
+// The context of a waiter ends before its wait-timeout has passed. The waiter's deadline in the queue must be based on
+// the shorter time.
 func TestShorterWaitHasAnEarlierDeadline(t *testing.T) {
 	server := redistest.Start(t)
 	outside := server.Client(t)
 	hold(t, outside, time.Hour)
-	plant(t, outside, somebody+"2", time.UnixMilli(4e12))
+	plant(t, outside, ownerPrefix+"2", time.UnixMilli(4e12))
 	p := trial.Start(t, server, "fair", time.Minute)
 	w := startFor(t, p, 50*time.Second)
 	poll.Until(t, "it stands in the queue", func() bool { return len(queued(t, outside)) == 2 })
@@ -129,17 +133,17 @@ func TestShorterWaitHasAnEarlierDeadline(t *testing.T) {
 	}
 }
 
-// Redisson waits: our release publishes to it.
-func TestForeignWaiterIsTold(t *testing.T) {
+// A Redisson client waits at the head of the queue. A release must publish a message to it.
+func TestForeignWaiterIsNotified(t *testing.T) {
 	_, outside, p := begin(t, "fair", time.Hour)
 	lease := p.Acquire(t, "key")
-	plant(t, outside, somebody+"2", time.Now().Add(time.Hour))
-	heard := listen(t, outside, told+somebody+"2")
+	plant(t, outside, ownerPrefix+"2", time.Now().Add(time.Hour))
+	heard := listen(t, outside, wakeChannelPrefix+ownerPrefix+"2")
 	trial.Release(t, lease)
 	if payload := heard().Payload; payload != "0" {
 		t.Errorf("the message is %q", payload)
 	}
-	// It is its turn, although the lock is free.
+	// The lock is free, but it is the turn of the Redisson client, so another client must not get it.
 	if _, err := p.Locker.(strategies.Trier).TryAcquire(t.Context(), "key"); !errors.Is(err, strategies.ErrHeld) {
 		t.Errorf("a try past the queue returned %v, want ErrHeld", err)
 	}

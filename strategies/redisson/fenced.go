@@ -10,7 +10,7 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/redisson"
 )
 
-// tokenPrefix is the prefix of the key of fenced's token counter.
+// tokenPrefix is the prefix of the key of the counter from which fenced draws its fencing tokens.
 const tokenPrefix = "redisson_lock_token"
 
 var (
@@ -19,13 +19,14 @@ var (
 	fencedAcquire       = redis.NewScript(fencedAcquireSource)
 )
 
-// counted is the protocol of fenced: rlock, with an acquire that also draws a token.
+// counted is the protocol of fenced. It is rlock with an acquire that also draws a fencing token.
 type counted struct{ rlock }
 
-// fencedLease is a lease of fenced, with its token.
+// fencedLease is a lease of fenced. It implements strategies.Fenced.
 type fencedLease struct{ *lease }
 
-// FencingToken returns a number that is larger than the token of every earlier lease on the same key.
+// FencingToken returns a number that is larger than the token of every earlier lease on the same key, as long as Redis
+// keeps its data.
 func (held fencedLease) FencingToken() int64 { return held.fence }
 
 func (k counted) scripts() []*redis.Script { return append(k.rlock.scripts(), fencedAcquire) }

@@ -12,7 +12,8 @@ import (
 
 func token(lease strategies.Lease) int64 { return lease.(strategies.Fenced).FencingToken() }
 
-// The counter has the key that Redisson uses, and it does not expire.
+// The token counter must have the same key as in Redisson, continue after the value that a Java client left, and never
+// expire.
 func TestFencedWireFormat(t *testing.T) {
 	for key, counter := range map[string]string{
 		"key":    "redisson_lock_token:{trial:key}",
@@ -44,8 +45,8 @@ func TestFencedWireFormat(t *testing.T) {
 	}
 }
 
-// As in Redisson each acquisition draws a token, also that of an owner that holds the lock already; a failed try
-// draws none.
+// As in Redisson, each acquisition must draw a token, even if the owner already holds the lock. A failed attempt must
+// draw none.
 func TestEachAcquisitionDrawsAToken(t *testing.T) {
 	server := redistest.Start(t)
 	p := trial.Start(t, server, "fenced", time.Minute)

@@ -14,8 +14,8 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 )
 
-// In a cluster that does not answer, calls end with their contexts too: also the first ones, which ask how the cluster
-// is made up and whether it has sharded channels.
+// No node of a cluster replies. Calls must end with their contexts, even the first calls, which must discover the nodes
+// and whether the cluster has sharded channels.
 func TestCallsEndWhileAClusterHangs(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t)

@@ -16,13 +16,14 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 )
 
-// family are the locks of this package, and the semaphore with both kinds of permits.
+// family lists the variants under test: all locks of this package, and the semaphore with both kinds of permits.
 var family = []string{
 	"pubsub", "pubsub-broadcast", "fair", "fenced", "redisson-spin", "semaphore:permits=1",
 	"semaphore:permits=1,expirable=true",
 }
 
-// plain opens an instance whose client does not end commands with their contexts, as go-redis does by default.
+// plain opens a process whose client has go-redis's default: a command continues after the end of its context. read is
+// the ReadTimeout of the client.
 func plain(
 	t testing.TB, server *redistest.Server, read time.Duration, variant string, ttl time.Duration,
 ) trial.Process {
@@ -39,12 +40,14 @@ func plainNode(t testing.TB, server *redistest.Server, read time.Duration) gored
 }
 
 const (
-	// limit is the end of a call's context, and late is when the call must be over: the client would end it after 8 s.
+	// limit is the duration of the context of each call. late is the longest allowed duration of the call itself. A call
+	// that ignored its context would take 8 s, the client's ReadTimeout.
 	limit = 300 * time.Millisecond
 	late  = 3 * time.Second
 )
 
-// ends calls with a context that ends after limit.
+// ends runs the function call with a context that ends after limit. The test fails unless call returns
+// context.DeadlineExceeded and takes at most as long as late. Messages name the call by what.
 func ends(t *testing.T, what string, call func(context.Context) error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
@@ -62,7 +65,8 @@ func ends(t *testing.T, what string, call func(context.Context) error) {
 	}
 }
 
-// While Redis hangs all calls end with their contexts, with any client. Locks that their commands take are released.
+// Redis is paused, and the client ignores contexts. All calls must still end with their contexts. Locks that Redis
+// grants after the pause must be released.
 func TestCallsEndWhileRedisHangs(t *testing.T) {
 	t.Parallel()
 	for _, variant := range family {
@@ -110,7 +114,7 @@ func TestCallsEndWhileRedisHangs(t *testing.T) {
 	}
 }
 
-// Close does not wait for a Redis that hangs.
+// Redis is paused, and the client's ReadTimeout is 20 s. Close must return within 6 s.
 func TestCloseEndsWhileRedisHangs(t *testing.T) {
 	t.Parallel()
 	for _, variant := range family {
@@ -137,8 +141,9 @@ func TestCloseEndsWhileRedisHangs(t *testing.T) {
 	}
 }
 
-// A release that Redis refuses for a moment is repeated: the next client does not wait for the TTL.
-func TestARefusedReleaseIsRepeated(t *testing.T) {
+// Redis refuses a release for a short time. The release must be repeated, so that the next client gets the lock long
+// before the TTL of an hour has passed.
+func TestRefusedReleaseIsRepeated(t *testing.T) {
 	t.Parallel()
 	for _, variant := range family {
 		t.Run(variant, func(t *testing.T) {
@@ -168,8 +173,9 @@ func TestARefusedReleaseIsRepeated(t *testing.T) {
 	}
 }
 
-// A release whose context has ended is still sent.
-func TestAReleaseAfterItsContextIsRepeated(t *testing.T) {
+// The context of a release is already done. Release must return an error, but the lock must be released in the
+// background.
+func TestReleaseIsSentAfterContextEnd(t *testing.T) {
 	t.Parallel()
 	for _, variant := range family {
 		t.Run(variant, func(t *testing.T) {
@@ -187,7 +193,7 @@ func TestAReleaseAfterItsContextIsRepeated(t *testing.T) {
 	}
 }
 
-// forger answers a lock's scripts instead of Redis.
+// forger is a hook that replies to scripts with answer in place of Redis, unless answer is nil.
 type forger struct{ answer any }
 
 func (f *forger) DialHook(next redis.DialHook) redis.DialHook { return next }
@@ -214,7 +220,7 @@ func asScript(cmd redis.Cmder) (*redis.Cmd, bool) {
 	return scripted, is && cmd.Name() == "evalsha"
 }
 
-// An answer that a script cannot give is an error. It counts neither as held nor as not held.
+// A reply has a type or value that the script cannot return. The error must be neither ErrHeld nor ErrNotHeld.
 func TestAnswersOfTheWrongType(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)

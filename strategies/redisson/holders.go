@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// holders has the owners that hold locks through AcquireAs, by the lock and the owner's name.
+// holders finds a holder by the key of its lock and the owner's name that was passed to AcquireAs.
 type holders struct {
 	mu sync.Mutex
 	of map[hold]*holder
 }
 
-// hold identifies a holder: a lock's key and the owner's name in AcquireAs.
+// hold identifies a holder by the key of its lock and the owner's name that was passed to AcquireAs.
 type hold struct{ key, as string }
 
 // holder is an owner with one hold for each of its leases. After its last lease is released, its name in Redis is never
@@ -20,12 +20,12 @@ type holder struct {
 	hold hold
 	name string
 
-	// holders.mu guards these two.
+	// holders.mu guards the two fields below.
 	leases map[*lease]struct{}
 	open   <-chan struct{} // closed at the end of the last acquire that got no reply; nil if there is none
 }
 
-// find returns the known holder if one of its leases is still valid, otherwise a new holder.
+// find returns the known holder if one of its leases is still valid; otherwise it returns a new holder with a new name.
 func (h *holders) find(of hold, name func() string) *holder {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -40,7 +40,7 @@ func (h *holders) find(of hold, name func() string) *holder {
 	return &holder{hold: of, name: name(), leases: map[*lease]struct{}{}}
 }
 
-// add records one more hold.
+// add records a lease as one more hold of its holder.
 func (h *holders) add(held *lease) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -51,8 +51,8 @@ func (h *holders) add(held *lease) {
 	held.holder.leases[held] = struct{}{}
 }
 
-// leaveOpen makes the release of the holder's last lease undo an acquire that got no reply. It returns false, without
-// effect, if the holder has no lease.
+// leaveOpen records that an acquire of the holder got no reply. The release of the holder's last lease then undoes this
+// acquire too. It returns false and records nothing if the holder has no lease.
 func (h *holders) leaveOpen(of *holder, asked <-chan struct{}) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -63,7 +63,8 @@ func (h *holders) leaveOpen(of *holder, asked <-chan struct{}) bool {
 	return true
 }
 
-// openOf returns the holder's field open.
+// openOf returns the channel that is closed at the end of the holder's last acquire without a reply, or nil if there is
+// none.
 func (h *holders) openOf(of *holder) <-chan struct{} {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -84,7 +85,6 @@ func (h *holders) remove(held *lease) (stay int, known bool) {
 	return len(of.leases), known
 }
 
-// count returns the number of a holder's leases.
 func (h *holders) count(of *holder) int {
 	h.mu.Lock()
 	defer h.mu.Unlock()

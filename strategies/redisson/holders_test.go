@@ -16,7 +16,8 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 )
 
-// Repeated, late or unanswered calls of an owner do not shorten its holds.
+// An owner holds the lock several times. A call for one hold must not shorten or end another hold, even if the call is
+// sent twice, arrives late or gets no reply.
 func TestHolds(t *testing.T) {
 	for name, check := range map[string]func(*testing.T, string){
 		"sent twice":    holdsSentTwice,
@@ -32,7 +33,7 @@ func TestHolds(t *testing.T) {
 	}
 }
 
-// answers is a hook that changes how the scripts of a client end.
+// answers is a hook for scripts. Depending on mode, it sends a script twice, drops its reply, or executes it late.
 type answers struct {
 	mode atomic.Int32
 	late chan func() // executes the held-back commands
@@ -51,7 +52,6 @@ func (a *answers) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proc
 	return next
 }
 
-// ProcessHook implements redis.Hook.
 func (a *answers) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
 		mode := a.mode.Load()
@@ -76,7 +76,6 @@ func (a *answers) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-// hooked starts a process with a hook for its answers.
 func hooked(t *testing.T, server *redistest.Server, variant string) (trial.Process, *answers) {
 	t.Helper()
 	p, a := trial.Start(t, server, variant, time.Minute), &answers{late: make(chan func(), 1)}
@@ -84,7 +83,7 @@ func hooked(t *testing.T, server *redistest.Server, variant string) (trial.Proce
 	return p, a
 }
 
-// asMe acquires the lock for one owner.
+// asMe acquires the lock "key" for the owner "me", who may already hold it.
 func asMe(t *testing.T, p trial.Process) strategies.Lease {
 	t.Helper()
 	lease, err := p.Locker.(strategies.Reentrant).AcquireAs(t.Context(), "key", "me")
@@ -94,7 +93,8 @@ func asMe(t *testing.T, p trial.Process) strategies.Lease {
 	return lease
 }
 
-// holdsNotShortened checks that no call of an owner on a second hold shortens its first hold, which it has extended.
+// holdsNotShortened extends the first of two holds of one owner to a minute. More than 30 s must be left after each
+// call for the second hold, and after a shorter extension of the first that gets no reply.
 func holdsNotShortened(t *testing.T, variant string) {
 	server := redistest.Start(t)
 	p, a := hooked(t, server, variant)
@@ -130,8 +130,9 @@ func holdsNotShortened(t *testing.T, variant string) {
 	trial.Release(t, outer)
 }
 
-// holdsSentTwice checks that an owner that holds a lock twice still has it after one release, also if
-// the client sends commands again whose answers were lost, and no longer after the second.
+// holdsSentTwice acquires a lock twice for one owner. After the first release the owner must still hold the lock, and
+// after the second the lock must be free. In each subtest the client sends one of these commands twice, as after a lost
+// reply.
 func holdsSentTwice(t *testing.T, variant string) {
 	for what, at := range map[string]int{"the acquire": 1, "the release": 2} {
 		t.Run(what, func(t *testing.T) {
@@ -166,7 +167,8 @@ func holdsSentTwice(t *testing.T, variant string) {
 	}
 }
 
-// releasedLate checks that a late release does not free a lock that its owner has acquired since.
+// releasedLate checks that a release that reaches Redis late does not free the lock after its owner has acquired it
+// again.
 func releasedLate(t *testing.T, variant string) {
 	server := redistest.Start(t)
 	p, a := hooked(t, server, variant)

@@ -15,8 +15,8 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 )
 
-// delay is a hook that keeps the next script back, until it is let go. Its command is then sent whatever its context
-// says, as by a client that has waited for a connection.
+// delay is a hook that holds back one script until letGo is closed. It then sends the script even if the caller's
+// context has ended, as a client may do after waiting for a connection.
 type delay struct {
 	next   chan struct{} // has a value if the next script is to be kept back
 	caught chan struct{}
@@ -53,7 +53,8 @@ func (d *delay) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-// late sends an acquire a second after its caller has given up and made another call.
+// late calls the function acquire, holds back its script, and cancels its context. When acquire has returned, late
+// calls the function then, waits for a second, and lets Redis execute the script.
 func (d *delay) late(t *testing.T, acquire func(context.Context) error, then func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context()) // without a deadline, by which Redis could drop a waiter
@@ -72,7 +73,6 @@ func (d *delay) late(t *testing.T, acquire func(context.Context) error, then fun
 	<-d.sent
 }
 
-// delayed opens an instance with a hook.
 func delayed(t *testing.T, server *redistest.Server, variant string) (trial.Process, *delay) {
 	t.Helper()
 	node, d := server.Node(t), newDelay()
@@ -80,8 +80,9 @@ func delayed(t *testing.T, server *redistest.Server, variant string) (trial.Proc
 	return trial.StartOn(t, []goredis.Node{node}, variant, time.Hour), d
 }
 
-// An acquire that Redis executes after its caller has given up leaves neither the lock nor an entry in the queue.
-func TestALateAcquireIsGivenBack(t *testing.T) {
+// Redis executes an acquire after its caller has given up. Another client must get the lock within 10 s, so the late
+// acquire may leave neither the lock nor an entry in the queue.
+func TestLateAcquireIsReleased(t *testing.T) {
 	t.Parallel()
 	for _, variant := range family {
 		for _, taken := range []bool{false, true} {
@@ -113,8 +114,9 @@ func TestALateAcquireIsGivenBack(t *testing.T) {
 	}
 }
 
-// A lock acquired after the release of the owner's last lease is released too.
-func TestALateHoldIsGivenBack(t *testing.T) {
+// Redis executes an owner's second acquire after that owner has released the first lease. The lock must become free
+// again.
+func TestLateHoldIsReleased(t *testing.T) {
 	t.Parallel()
 	for _, variant := range []string{"pubsub", "fair", "fenced"} {
 		t.Run(variant, func(t *testing.T) {
@@ -136,8 +138,9 @@ func TestALateHoldIsGivenBack(t *testing.T) {
 	}
 }
 
-// A hold of several whose release is refused counts as released, and the release of the last one frees the lock.
-func TestARefusedReleaseOfOneHold(t *testing.T) {
+// Redis refuses the releases of an owner's two holds. The first release must count as done without a repetition. The
+// second must be repeated, so that the lock becomes free.
+func TestRefusedReleaseOfOneHold(t *testing.T) {
 	t.Parallel()
 	for _, variant := range []string{"pubsub", "fair", "fenced"} {
 		t.Run(variant, func(t *testing.T) {

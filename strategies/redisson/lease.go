@@ -15,7 +15,7 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/validity"
 )
 
-// lease is one hold of a lock by an owner. It has a mutex because the watchdog renews it while its holder uses it.
+// lease is one hold of a lock by an owner. Its mutex allows the watchdog and the holder to use the lease concurrently.
 type lease struct {
 	locker *Locker
 	key    string        // the lock's key in Redis
@@ -40,23 +40,25 @@ type lease struct {
 	lost    chan struct{}    // the channel of Lost; nil until Lost is called
 }
 
-// topic returns the topic for a channel of the lock, sharded or not.
+// topic returns the topic for a channel of the lock, which is sharded or not as the Herald decides.
 func (held *lease) topic(channel string) redisson.Topic {
 	return held.locker.herald.Topic(held.key, channel)
 }
 
 // parkFor returns how long to wait for a lock with a PTTL of ms: at most the Locker's TTL, because the next holder's
-// lease may end sooner than this one, and no message announces an expired lease.
+// lease may end sooner than the present lease, and no message announces an expired lease.
 func (held *lease) parkFor(ms int64) time.Duration {
 	most := held.locker.config.TTL
 	if ms < 0 { // the key has no TTL, so another program has set it
 		return most
 	}
-	// 0 means less than a millisecond. The waiter parks for one millisecond, so that it does not poll without a pause.
+	// A PTTL of 0 means less than a millisecond. The waiter parks for one millisecond, so that it does not poll without a
+	// pause.
 	return min(time.Duration(max(ms, 1))*time.Millisecond, most)
 }
 
-// ValidUntil returns the instant before the last acquire or renewal was sent, plus the TTL.
+// ValidUntil returns the end of the lease: the time before the last successful acquire or renewal was sent, plus its
+// TTL. An extension that may have shortened the lease makes this time earlier.
 func (held *lease) ValidUntil() time.Time { return held.until.Get() }
 
 // Lost returns a channel that is closed when the watchdog, Extend or Release finds that the lease has expired or that
@@ -86,8 +88,8 @@ func (held *lease) lose() {
 }
 
 // Release releases this hold; the release of an owner's last hold frees the lock. If Redis refuses the release, or ctx
-// ends before the reply, the release is repeated in the background. If the owner has other holds, it is not repeated,
-// because a repetition could release two holds; the hold then counts as released.
+// ends before the reply, the release is repeated in the background. If the owner has other holds, the release is not
+// repeated, because a repetition could release two holds. The hold then counts as released.
 func (held *lease) Release(ctx context.Context) error {
 	held.locker.watchdog.forget(held)
 	err := held.give(ctx)
@@ -119,8 +121,8 @@ func (held *lease) give(ctx context.Context) error {
 	})
 }
 
-// all returns the release of all holds of the owner, or nil if the owner has other leases. It returns ErrNotHeld if the
-// lease was already released or lost.
+// all returns the release of all holds of the owner. It returns nil if the owner has other leases, because then only
+// one hold may be released. It returns ErrNotHeld if the lease was already released or lost.
 func (held *lease) all() (*pending.Release, error) {
 	l := held.locker
 	held.mu.Lock()
@@ -143,8 +145,9 @@ func (held *lease) all() (*pending.Release, error) {
 	return held.back, nil
 }
 
-// Extend makes the lease last for ttl from now on. After an error the lease lasts at most that long. If the watchdog
-// renews the lease, Extend uses at least the Locker's TTL, and later renewals use the same TTL as Extend.
+// Extend makes the lease last for ttl from now on. After an error the lease lasts for at most ttl from now on. If the
+// watchdog renews the lease, Extend uses the Locker's TTL in place of a shorter ttl, and later renewals use the TTL
+// that Extend has used.
 func (held *lease) Extend(ctx context.Context, ttl time.Duration) error {
 	if held.locker.watchdog != nil && !held.fixed {
 		ttl = max(ttl, held.locker.config.TTL)
@@ -172,8 +175,9 @@ func (held *lease) Extend(ctx context.Context, ttl time.Duration) error {
 	return nil
 }
 
-// extending must be called before a renewal is sent, and the returned function with its outcome, see
-// validity.Until.Extending. The renewal of an owner that may hold the lock more than once never shortens a lease.
+// extending must be called before a renewal is sent. The caller then passes the renewal's outcome to the returned
+// function, as for validity.Until.Extending. For an owner that may hold the lock more than once, a renewal never
+// shortens a lease.
 func (held *lease) extending(ttl time.Duration) (answer func(done, open bool)) {
 	sent := time.Now()
 	if held.holder == nil {

@@ -21,17 +21,18 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/validity"
 )
 
-// protocol has the commands in which the kinds of lock differ.
+// protocol contains the operations that differ between RLock, RFairLock, RFencedLock and RSpinLock.
 type protocol interface {
 	// scripts returns the scripts to load before the first acquire.
 	scripts() []*redis.Script
-	// acquire sends one acquire. An owner that already has the lock gets one more hold. acquire may outlast its caller, so
-	// it must not change held.
+	// acquire sends the acquire script once. If the owner already has the lock, it gets one more hold. acquire may outlast
+	// its caller, so it must not change held.
 	acquire(ctx context.Context, client redis.Scripter, held *lease) (answer, error)
-	// granted converts an acquired lease to the lease that Acquire returns.
+	// granted converts an acquired lease to the lease that Acquire returns to its caller.
 	granted(held *lease) strategies.Lease
-	// release releases one hold of the owner if one is true, otherwise all holds. It returns ErrNotHeld if the owner has
-	// none. The release of the last hold is published on held's topic.
+	// release sends the release script once. The script releases a single hold of the owner if the argument one is true,
+	// and otherwise all holds. release returns ErrNotHeld if the owner has no hold. The release of the last hold is
+	// published on held's topic.
 	release(ctx context.Context, client redis.Scripter, held *lease, one bool) error
 	// channel returns the channel on which a waiter for the lease receives releases.
 	channel(held *lease) string
@@ -44,14 +45,14 @@ type answer struct {
 	fence int64         // the token of fenced, if the lock was acquired
 }
 
-// queuer is a protocol with a queue of waiters in Redis. A waiter that gives up must leave the queue.
+// queuer is a protocol with a queue of waiters in Redis. leave removes a waiter that has given up.
 type queuer interface {
 	leave(ctx context.Context, held *lease)
 }
 
-// Locker is one process's side of a lock. Its holders share a watchdog, and its waiters share a subscription, except
-// in pubsub-broadcast. It implements strategies.Locker, Trier, Termed, Reentrant and Preparer; the leases of fenced
-// implement strategies.Fenced.
+// Locker gives the clients of one process access to all locks of one kind, such as pubsub or fair. Its holders share a
+// watchdog. Its waiters share a subscription, except in pubsub-broadcast and redisson-spin. It implements
+// strategies.Locker, Trier, Termed, Reentrant and Preparer; the leases of fenced implement strategies.Fenced.
 type Locker struct {
 	parts
 	config   goredis.Config
@@ -63,7 +64,7 @@ type Locker struct {
 	closed   atomic.Bool
 }
 
-// parts are the parts of a Locker that differ between the kinds.
+// parts contains everything that differs between the kinds of Locker, such as pubsub and fair.
 type parts struct {
 	protocol protocol
 	notifier redisson.Notifier
@@ -74,7 +75,7 @@ type parts struct {
 	finish   func() // ends the goroutines of the protocol; may be nil
 }
 
-// newLocker returns a Locker on the first node. It sends no command to Redis.
+// newLocker returns a Locker on the only node of config. It sends no command to Redis.
 func newLocker(config goredis.Config, p parts) *Locker {
 	config.TTL = config.TTL.Truncate(time.Millisecond)
 	l := &Locker{parts: p, config: config, client: config.Nodes[0].Client, owners: token.NewNames()}
@@ -84,7 +85,8 @@ func newLocker(config goredis.Config, p parts) *Locker {
 	return l
 }
 
-// Prepare loads the scripts and opens the connections that waiters need.
+// Prepare loads the scripts and opens the connections that waiters need, so that the first Acquire does not have to. It
+// ignores the keys.
 func (l *Locker) Prepare(ctx context.Context, _ []string) error {
 	load := func() error { return goredis.Load(ctx, l.client, l.protocol.scripts()...) }
 	if err := l.releases.Calls.Do(ctx, load); err != nil {
@@ -93,29 +95,31 @@ func (l *Locker) Prepare(ctx context.Context, _ []string) error {
 	return l.herald.Open(ctx, l.notifier)
 }
 
-// Acquire waits until the lock is held or ctx ends.
+// Acquire waits until the caller has the lock or ctx ends. After an error the caller does not hold the lock; if Redis
+// may have granted it, the grant is released in the background.
 func (l *Locker) Acquire(ctx context.Context, key string) (strategies.Lease, error) {
 	return l.acquire(ctx, l.lease(key, l.owners.Next()), false)
 }
 
-// TryAcquire tries once.
+// TryAcquire makes one attempt and does not wait. It returns ErrHeld if another owner has the lock.
 func (l *Locker) TryAcquire(ctx context.Context, key string) (strategies.Lease, error) {
 	return l.acquire(ctx, l.lease(key, l.owners.Next()), true)
 }
 
-// AcquireFor is Acquire for a lease of ttl, at least 1 ms, which the watchdog does not renew. Redisson calls ttl the
-// lease time.
+// AcquireFor acquires the lock as Acquire does, but with a lease of ttl that the watchdog does not renew. Redisson
+// calls ttl the lease time. A ttl below 1 ms is an error.
 func (l *Locker) AcquireFor(ctx context.Context, key string, ttl time.Duration) (strategies.Lease, error) {
 	return l.acquireFor(ctx, key, ttl, false)
 }
 
-// TryAcquireFor is AcquireFor with a single try.
+// TryAcquireFor makes one attempt to acquire the lock with a lease of ttl, which the watchdog does not renew.
 func (l *Locker) TryAcquireFor(ctx context.Context, key string, ttl time.Duration) (strategies.Lease, error) {
 	return l.acquireFor(ctx, key, ttl, true)
 }
 
-// AcquireAs is Acquire for an owner that may already hold the lock: all acquires of one Locker with the same owner's
-// name belong to one holder. Like a thread, an owner must not wait for the same lock twice at the same time.
+// AcquireAs acquires the lock as Acquire does, for an owner that may already hold it. All acquires of one Locker with
+// the same owner's name belong to one holder. Like a thread, an owner must not wait for the same lock twice at the same
+// time.
 //
 // If the reply to an acquire is lost, the owner may have one hold in Redis without a lease. The release of the owner's
 // last lease ends all its holds.
@@ -160,7 +164,8 @@ func (l *Locker) acquireFor(ctx context.Context, key string, ttl time.Duration, 
 	return l.acquire(ctx, held, once)
 }
 
-// acquire tries once if once is true, otherwise until it has the lock.
+// If once is true, acquire makes one attempt; otherwise it waits until the caller has the lock. A waiter of fair that
+// gives up is removed from the queue.
 func (l *Locker) acquire(ctx context.Context, held *lease, once bool) (strategies.Lease, error) {
 	if l.closed.Load() {
 		return nil, strategies.ErrClosed
@@ -201,7 +206,7 @@ func (l *Locker) park(ctx context.Context, held *lease, left time.Duration) erro
 	})
 }
 
-// try makes one attempt. After an error the caller does not hold the lock; if Redis may have granted it, try also
+// try makes one attempt. After an error the caller does not hold the lock; if Redis may have granted the lock, try
 // releases it. After validity.ErrLate the caller may try again.
 func (l *Locker) try(ctx context.Context, held *lease) (taken bool, left time.Duration, err error) {
 	if err := l.herald.Learn(ctx); err != nil {
@@ -237,7 +242,7 @@ func (l *Locker) try(ctx context.Context, held *lease) (taken bool, left time.Du
 }
 
 // undo releases the lock that an acquire without a reply may have taken. If the owner has other leases, the release of
-// the last one does this instead.
+// the last lease undoes the acquire instead.
 func (l *Locker) undo(ctx context.Context, held *lease) {
 	if held.holder != nil && l.holders.leaveOpen(held.holder, held.open) {
 		return
@@ -258,15 +263,16 @@ func (l *Locker) undoLate(ctx context.Context, held *lease) error {
 	return validity.ErrLate
 }
 
-// release returns the release of all holds of held's owner. ttl is the longest time for which Redis keeps the lock;
-// open is the field of that name of a lease.
+// release returns what pending.Releases needs to repeat the release of all holds of held's owner. ttl is the longest
+// time for which Redis keeps the lock. open is closed at the end of an acquire that got no reply, see lease.open.
 func (l *Locker) release(held *lease, ttl time.Duration, open <-chan struct{}) *pending.Release {
 	return &pending.Release{TTL: ttl, Asked: open, Send: func(ctx context.Context) error {
 		return l.protocol.release(ctx, l.client, held, false)
 	}}
 }
 
-// giveUp removes a waiter whose acquire has failed from the queue, if the protocol has one.
+// giveUp removes a waiter whose acquire has failed from the queue in Redis. It does nothing for a protocol without a
+// queue, or if the waiter cannot have been queued.
 func (l *Locker) giveUp(ctx context.Context, held *lease) {
 	q, ok := l.protocol.(queuer)
 	if !ok || !held.asked || held.wait == 0 {

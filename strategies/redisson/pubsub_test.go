@@ -22,14 +22,13 @@ import (
 	"github.com/lockbench/lockbench/strategies/locktest"
 )
 
-// subscribers counts the subscriptions to the lock's channel.
 func subscribers(outside redis.UniversalClient) int64 {
 	return outside.PubSubNumSub(context.Background(), channel).Val()[channel]
 }
 
-// A process has one subscription while it waits. One release costs one wake-up and one attempt in
-// each process that waits, however many waiters it has.
-func TestReleaseWakesOneWaiterAProcess(t *testing.T) {
+// Ten clients wait in each of one, two or four processes. Each process must have a single subscription. A release must
+// wake only one waiter of each process, and that waiter must try once.
+func TestReleaseWakesOneWaiterPerProcess(t *testing.T) {
 	for _, processes := range []int{1, 2, 4} {
 		t.Run(fmt.Sprint(processes), func(t *testing.T) {
 			const waiters = 10
@@ -70,7 +69,8 @@ func TestReleaseWakesOneWaiterAProcess(t *testing.T) {
 	}
 }
 
-// Blind waiters leave that try out, to show what it is for.
+// With blind=true a waiter must not try again after it has subscribed. It makes two attempts in total: one before it
+// subscribes, and one after the message.
 func TestBlindWaitersDoNotTryAgain(t *testing.T) {
 	_, outside, p := begin(t, "pubsub:blind=true", time.Minute)
 	lease := p.Acquire(t, "key")
@@ -86,7 +86,8 @@ func TestBlindWaitersDoNotTryAgain(t *testing.T) {
 	}
 }
 
-// Waiters that park until their own deadline do not see that a dead holder's lease is over.
+// A dead holder's lease expires after 100 ms. With park=deadline a waiter must not try again at that time, so its wait
+// lasts until its context ends.
 func TestParkedUntilTheDeadline(t *testing.T) {
 	_, outside, p := begin(t, "pubsub:park=deadline", time.Minute)
 	const dies = `redis.call('HSET', KEYS[1], 'somebody:1', 1) return redis.call('PEXPIRE', KEYS[1], 100)`
@@ -102,7 +103,8 @@ func TestParkedUntilTheDeadline(t *testing.T) {
 	trial.Release(t, p.Acquire(t, "key"))
 }
 
-// Waiters park for the PTTL; the last milliseconds of it are no reason to poll hot.
+// The lease of a dead holder expires while a client waits. The waiter must sleep until then, and make at most 8
+// attempts in total. A poll without pauses in the last millisecond would make many more.
 func TestDeadHolderCostsFewAttempts(t *testing.T) {
 	const parked = 2 // attempts before parking
 	trial.Calm(t, func(times int) string {
@@ -129,8 +131,8 @@ func TestDeadHolderCostsFewAttempts(t *testing.T) {
 	})
 }
 
-// Ten thousand waiters must fit into a process: nothing runs for them but their
-// own goroutines.
+// 2,000 clients wait in Acquire. The Locker may start at most 8 goroutines for them, because a process may have ten
+// thousand waiters.
 func TestWaitersCostNoGoroutines(t *testing.T) {
 	const waiters = 2000
 	_, _, p := begin(t, "pubsub", time.Hour)
@@ -147,7 +149,7 @@ func TestWaitersCostNoGoroutines(t *testing.T) {
 		})
 	}
 	poll.Until(t, "all waiters are parked", func() bool { return p.Counts().Attempts == 1+2*waiters })
-	// The pool may still be at work for some of them.
+	// go-redis's connection pool may still run goroutines that some of the waiters have caused.
 	poll.Until(t, "few goroutines run in addition to the waiters' own", func() bool {
 		return runtime.NumGoroutine()-before-waiters <= 8
 	})
@@ -156,7 +158,7 @@ func TestWaitersCostNoGoroutines(t *testing.T) {
 	trial.Release(t, lease)
 }
 
-// What Redisson and others see of a lock.
+// The lock's hash, its TTL and the message of a release must have the format that Redisson reads.
 func TestPubSubWireFormat(t *testing.T) {
 	for key, channel := range map[string]string{
 		"key":     "redisson_lock__channel:{trial:key}",
@@ -192,8 +194,9 @@ func TestPubSubWireFormat(t *testing.T) {
 	}
 }
 
-// Each way to find the loss of a lease reports it to the holder, also if Redis is silent.
-func TestLostIsTold(t *testing.T) {
+// The key of a lease is deleted, or Redis stops replying. The channel of Lost must be closed when the watchdog or
+// Release finds the key gone, or when the lease expires while Redis does not reply.
+func TestLossIsReported(t *testing.T) {
 	for what, test := range map[string]struct {
 		ttl  time.Duration
 		lose func(t *testing.T, server *redistest.Server, lease strategies.Lease)
@@ -231,7 +234,8 @@ func TestLostIsTold(t *testing.T) {
 	}
 }
 
-// answersLate is a hook that holds back the answer to the first pipeline, a renewal's.
+// answersLate is a hook that holds back the reply to the first pipeline until heard is closed. That pipeline is the
+// watchdog's first renewal.
 type answersLate struct {
 	carriedOut, heard, again chan struct{}
 	calls                    atomic.Int32
@@ -240,7 +244,6 @@ type answersLate struct {
 func (a *answersLate) DialHook(next redis.DialHook) redis.DialHook          { return next }
 func (a *answersLate) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
 
-// ProcessPipelineHook is a redis.Hook's.
 func (a *answersLate) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []redis.Cmder) error {
 		switch a.calls.Add(1) {
@@ -256,9 +259,9 @@ func (a *answersLate) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.
 	}
 }
 
-// A renewal that Redis carried out before Extend says nothing of the lease, however late it is
-// answered.
-func TestARenewalThatIsAnsweredLate(t *testing.T) {
+// Redis executes first a renewal and then an Extend with a shorter TTL. The reply to the renewal arrives last. It must
+// not make the lease valid for longer than Extend has set.
+func TestLateRenewalAnswer(t *testing.T) {
 	t.Parallel()
 	const ttl = 1500 * time.Millisecond
 	p := trial.Start(t, redistest.Start(t), "pubsub", ttl)
@@ -281,7 +284,7 @@ func TestARenewalThatIsAnsweredLate(t *testing.T) {
 	trial.Release(t, lease)
 }
 
-// subscribed counts the connections that subscribe to one channel each.
+// subscribed returns how many connections are subscribed to exactly one channel.
 func subscribed(t testing.TB, outside redis.UniversalClient) int {
 	t.Helper()
 	list, err := outside.ClientList(t.Context()).Result()
@@ -291,7 +294,8 @@ func subscribed(t testing.TB, outside redis.UniversalClient) int {
 	return strings.Count(list, " sub=1 ")
 }
 
-// The herd: a release costs one wake-up and one try for each waiter there is.
+// In pubsub-broadcast a release must wake every waiter of every process, and each of them must try once: a thundering
+// herd.
 func TestReleaseWakesEveryWaiter(t *testing.T) {
 	const waiters = 10
 	server, outside, holder := begin(t, "pubsub-broadcast", time.Minute)
@@ -321,7 +325,7 @@ func TestReleaseWakesEveryWaiter(t *testing.T) {
 	}
 }
 
-// The connection of a wait is kept for the next, and those expected are opened ahead.
+// Prepare must open a connection for each expected waiter. Later waiters must reuse the connections of earlier ones.
 func TestConnectionsAreKept(t *testing.T) {
 	const callers = 5
 	server := redistest.Start(t)
@@ -349,7 +353,8 @@ func TestConnectionsAreKept(t *testing.T) {
 			trial.Release(t, lease)
 			lease = parked.Next(t)
 		}
-		// Who leaves does not wait for the UNSUBSCRIBE, and may hear one more message.
+		// A waiter that leaves does not wait for the reply to UNSUBSCRIBE, so its connection may still be subscribed for a
+		// moment.
 		poll.Until(t, "no subscription is left", func() bool { return subscribed(t, outside) == 0 })
 		trial.Release(t, lease)
 	}

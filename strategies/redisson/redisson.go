@@ -1,15 +1,17 @@
 // Package redisson implements Redisson's RLock (pubsub), RFairLock (fair), RFencedLock (fenced) and RSpinLock
-// (redisson-spin), wire-compatible with them, and pubsub-broadcast, an RLock without a shared subscription. The lock
-// is a hash that maps the owner to its number of holds.
+// (redisson-spin), all wire-compatible with Redisson. It also implements pubsub-broadcast, an RLock whose waiters do
+// not share a subscription. The lock is a hash that maps the owner to its number of holds.
 //
-//  1. Acquire runs one script. The script adds a hold if the hash does not exist or belongs to the owner, and
-//     otherwise returns the PTTL. In fenced it also draws a token with the hold. In fair only the head of the queue
-//     may take the lock, and the script queues an owner that does not get it.
-//  2. A waiter subscribes to the lock's channel (in fair to its own channel), tries again, and parks until a message
-//     arrives or the PTTL is over. The waiters of a process share one connection; in pubsub-broadcast each has its
-//     own. A waiter of redisson-spin sleeps and tries again instead.
-//  3. Release runs one script. With the last hold the script deletes the hash and, except in redisson-spin, publishes
-//     a message.
+//  1. Acquire runs one script. If the hash {KEY} does not exist or contains the owner, the script adds a hold and sets
+//     the TTL (HINCRBY, PEXPIRE). Otherwise it returns the PTTL. In fenced the script draws the token with INCR
+//     redisson_lock_token:{KEY} before it adds a hold. In fair only the head of the list redisson_lock_queue:{KEY} may
+//     take the lock. Any other owner is appended to the list (RPUSH), and its deadline to redisson_lock_timeout:{KEY}
+//     (ZADD).
+//  2. A waiter subscribes to redisson_lock__channel:{KEY}, tries again, and parks until a message arrives or the PTTL
+//     is over. In fair the channel's name also ends in :OWNER. The waiters of a process share one connection; in
+//     pubsub-broadcast each has its own. A waiter of redisson-spin sleeps and tries again instead.
+//  3. Release runs one script. It removes a hold (HINCRBY -1). With the last hold it deletes the hash and, except in
+//     redisson-spin, publishes 0 on the channel (in fair on the channel of the head of the queue).
 //
 // The message of a release wakes one waiter of each process in pubsub and fenced, all waiters in pubsub-broadcast,
 // and the head of the queue in fair. A watchdog renews leases every TTL/3 while they are held.
@@ -35,7 +37,7 @@ import (
 //go:embed *.md
 var docs embed.FS
 
-// These are the names of the kinds of lock.
+// These are the names under which the kinds of lock are registered.
 const (
 	pubsub    = "pubsub"
 	broadcast = "pubsub-broadcast"
@@ -44,7 +46,7 @@ const (
 	spin      = "redisson-spin"
 )
 
-// Strategies describes the five kinds, for registration under their names.
+// Strategies describes the five kinds of lock, for registration under their names.
 func Strategies() []strategies.Strategy {
 	return []strategies.Strategy{
 		define(strategies.Info{
@@ -99,15 +101,15 @@ func Strategies() []strategies.Strategy {
 	}
 }
 
-// hash are the commands on the lock's hash.
+// hash lists the commands that the scripts of every kind run on the lock's hash.
 var hash = []string{"exists", "hexists", "hincrby", "pexpire", "pttl", "del"}
 
 func java(call string) []strategies.Library {
 	return []strategies.Library{{Language: "Java", Package: "org.redisson:redisson", Call: call}}
 }
 
-// define adds the properties that all kinds have in common. prefixes are the prefixes of the keys that a kind has in
-// addition to the lock's hash.
+// define adds to info what all kinds have in common, and returns the strategy. prefixes are the prefixes of the keys
+// that a kind has in addition to the lock's hash.
 func define[O strategies.Refiner](
 	info strategies.Info, defaults O, open func(goredis.Config, O) (*Locker, error), prefixes ...string,
 ) strategies.Strategy {
@@ -126,7 +128,7 @@ func define[O strategies.Refiner](
 	return strategies.Define(defaults.Refine(info), defaults, open)
 }
 
-// WatchdogOption is the option that every kind has.
+// WatchdogOption enables the watchdog, which renews leases. Every kind has this option.
 type WatchdogOption struct {
 	Watchdog bool `opt:"watchdog" help:"renew leases every TTL/3 while they are held"`
 }
@@ -153,7 +155,8 @@ func Defaults() Options { return Options{WatchdogOption{true}, redisson.ShardedA
 // Validate rejects an unknown value of sharded.
 func (o Options) Validate() error { return redisson.ValidSharded(o.Sharded) }
 
-// PubSubOptions are the options of pubsub.
+// PubSubOptions are the options of pubsub. For all fields except Options, values other than those of PubSubDefaults
+// exist only for measurements.
 type PubSubOptions struct {
 	Options
 	Blind bool   `opt:"blind" help:"do not try again after subscribing, so that a release before the subscription wakes no waiter (unsafe, only for measurements)"`
@@ -170,8 +173,8 @@ const (
 	parkDeadline = "deadline"
 )
 
-// PubSubDefaults returns Defaults without the faults of published sample code. Waiters try again when the holder's TTL
-// has expired.
+// PubSubDefaults returns Redisson's defaults. They include Defaults and set no option that exists only for
+// measurements.
 func PubSubDefaults() PubSubOptions {
 	return PubSubOptions{Options: Defaults(), Park: parkTTL, Confirm: true, HandOn: true}
 }
@@ -189,7 +192,7 @@ func (o PubSubOptions) Validate() error {
 	return errors.Join(o.Options.Validate(), park)
 }
 
-// Refine also describes the faults of the options that exist only for measurements.
+// Refine does what Options.Refine does, and adds a caveat for each option whose value exists only for measurements.
 func (o PubSubOptions) Refine(info strategies.Info) strategies.Info {
 	var caveats []string
 	add := func(is bool, caveat string) {
@@ -210,7 +213,7 @@ func (o PubSubOptions) Refine(info strategies.Info) strategies.Info {
 	return o.Options.Refine(info)
 }
 
-// check returns all errors in the configuration and the options of the named kind, joined.
+// check returns all errors in the configuration and the options of a kind, joined. name is the name of the kind.
 func check(name string, config goredis.Config, options error) error {
 	if err := errors.Join(config.Validate(1), options); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
@@ -227,7 +230,7 @@ func subscribing(node goredis.Node, k protocol, sharded string, watchdog bool, f
 	}
 }
 
-// OpenPubSub returns a Locker of pubsub on the first node. It sends no command to Redis.
+// OpenPubSub returns a Locker of pubsub on the only node of config, for use by lockbench. It sends no command to Redis.
 func OpenPubSub(config goredis.Config, o PubSubOptions) (*Locker, error) {
 	if err := check(pubsub, config, o.Validate()); err != nil {
 		return nil, err
@@ -237,7 +240,8 @@ func OpenPubSub(config goredis.Config, o PubSubOptions) (*Locker, error) {
 	return newLocker(config, with), nil
 }
 
-// OpenPubSubBroadcast returns a Locker of pubsub-broadcast on the first node. It sends no command to Redis.
+// OpenPubSubBroadcast returns a Locker of pubsub-broadcast on the only node of config, for use by lockbench. It sends
+// no command to Redis.
 func OpenPubSubBroadcast(config goredis.Config, o WatchdogOption) (*Locker, error) {
 	if err := check(broadcast, config, nil); err != nil {
 		return nil, err
@@ -251,7 +255,7 @@ func OpenPubSubBroadcast(config goredis.Config, o WatchdogOption) (*Locker, erro
 	}), nil
 }
 
-// OpenFair returns a Locker of fair on the first node. It sends no command to Redis.
+// OpenFair returns a Locker of fair on the only node of config, for use by lockbench. It sends no command to Redis.
 func OpenFair(config goredis.Config, o FairOptions) (*Locker, error) {
 	if err := check(fair, config, o.Validate()); err != nil {
 		return nil, err
@@ -262,7 +266,7 @@ func OpenFair(config goredis.Config, o FairOptions) (*Locker, error) {
 	return newLocker(config, with), nil
 }
 
-// OpenFenced returns a Locker of fenced on the first node. It sends no command to Redis.
+// OpenFenced returns a Locker of fenced on the only node of config, for use by lockbench. It sends no command to Redis.
 func OpenFenced(config goredis.Config, o Options) (*Locker, error) {
 	if err := check(fenced, config, o.Validate()); err != nil {
 		return nil, err
@@ -270,7 +274,8 @@ func OpenFenced(config goredis.Config, o Options) (*Locker, error) {
 	return newLocker(config, subscribing(config.Nodes[0], counted{}, o.Sharded, o.Watchdog, redisson.Flaws{})), nil
 }
 
-// OpenSpin returns a Locker of redisson-spin on the first node. It sends no command to Redis.
+// OpenSpin returns a Locker of redisson-spin on the only node of config, for use by lockbench. It sends no command to
+// Redis.
 func OpenSpin(config goredis.Config, o WatchdogOption) (*Locker, error) {
 	if err := check(spin, config, nil); err != nil {
 		return nil, err
@@ -283,23 +288,25 @@ func OpenSpin(config goredis.Config, o WatchdogOption) (*Locker, error) {
 }
 
 // NewPubSub returns Redisson's RLock for a service, on one Redis or Redis Cluster, with PubSubDefaults. It sends no
-// command to Redis. Its error joins all errors of the options. The caller must close the client after the Locker. The
+// command to Redis. Its error joins the errors of all options. The caller must close the Locker before the client. The
 // field Watchdog of PubSubDefaults has no effect here; lock.Watchdog enables renewals.
 func NewPubSub(client redis.UniversalClient, options ...lock.Option) (*lock.Locker, error) {
 	return lock.Open([]redis.UniversalClient{client}, OpenPubSub, PubSubDefaults(), options)
 }
 
-// NewFair is NewPubSub for Redisson's RFairLock, with FairDefaults.
+// NewFair returns Redisson's RFairLock for a service, with FairDefaults. NewPubSub describes what applies to client and
+// options.
 func NewFair(client redis.UniversalClient, options ...lock.Option) (*lock.Locker, error) {
 	return lock.Open([]redis.UniversalClient{client}, OpenFair, FairDefaults(), options)
 }
 
-// NewFenced is NewPubSub for Redisson's RFencedLock, with Defaults.
+// NewFenced returns Redisson's RFencedLock for a service, with Defaults. NewPubSub describes what applies to client and
+// options.
 func NewFenced(client redis.UniversalClient, options ...lock.Option) (*lock.FencedLocker, error) {
 	return lock.OpenFenced([]redis.UniversalClient{client}, OpenFenced, Defaults(), options)
 }
 
-// NewSpin is NewPubSub for Redisson's RSpinLock.
+// NewSpin returns Redisson's RSpinLock for a service. NewPubSub describes what applies to client and options.
 func NewSpin(client redis.UniversalClient, options ...lock.Option) (*lock.Locker, error) {
 	return lock.Open([]redis.UniversalClient{client}, OpenSpin, WatchdogOption{}, options)
 }

@@ -27,17 +27,19 @@ func TestMain(m *testing.M) {
 func init() { strategies.RegisterStrategy(redisson.Strategies()...) }
 
 func TestConformance(t *testing.T) {
-	// The last three share pubsub's scripts and leases: make race has them.
+	// The first of these variants is always tested. The others share its scripts and leases, so package extent decides
+	// when they are tested.
 	trial.Conform(t, "pubsub", "pubsub:watchdog=false",
 		"pubsub-broadcast", "redisson-spin", "redisson-spin:watchdog=false")
 	trial.Conform(t, "fair")
 	trial.Conform(t, "fenced")
 }
 
-// channel is that of the lock trial:key.
+// channel is the channel on which releases of the lock trial:key are published.
 const channel = "redisson_lock__channel:{trial:key}"
 
-// begin starts a process of a variant on a server of its own, with a look at the server.
+// begin starts a server, and a process that runs variant on it. The returned client is for inspecting and changing the
+// server.
 func begin(t testing.TB, variant string, ttl time.Duration) (*redistest.Server, redis.UniversalClient, trial.Process) {
 	t.Helper()
 	server := redistest.Start(t)
@@ -51,7 +53,7 @@ func nothingLeft(t testing.TB, outside redis.UniversalClient) {
 	}
 }
 
-// listen subscribes to a pattern; heard returns the next message.
+// listen subscribes to pattern. The returned function waits for the next message and returns it.
 func listen(t testing.TB, outside redis.UniversalClient, pattern string) (heard func() *redis.Message) {
 	t.Helper()
 	listener := outside.PSubscribe(t.Context(), pattern)
@@ -71,7 +73,8 @@ func listen(t testing.TB, outside redis.UniversalClient, pattern string) (heard 
 	}
 }
 
-// The test plays a Redisson client that holds the lock, releases it and notifies the waiter.
+// A Redisson client holds the lock. The test releases it as Redisson does, by deleting the key and publishing a
+// message. The waiter must get the lock.
 func TestForeignHolderReleases(t *testing.T) {
 	for _, kind := range []string{"pubsub", "fair"} {
 		t.Run(kind, func(t *testing.T) {
@@ -79,7 +82,7 @@ func TestForeignHolderReleases(t *testing.T) {
 			hold(t, outside, time.Hour)
 			parked, tells := trial.Park(t, 1, p), channel
 			if kind == "fair" {
-				tells = told + queued(t, outside)[0]
+				tells = wakeChannelPrefix + queued(t, outside)[0]
 			}
 			outside.Del(t.Context(), lockKey)
 			outside.Publish(t.Context(), tells, "0")
@@ -122,8 +125,8 @@ func TestUncontendedCommands(t *testing.T) {
 	}
 }
 
-// A lock of redisson-spin is what RLock's is, and shared with it: pubsub, which has been tried against
-// Redisson, waits for it and is waited for.
+// redisson-spin must store a lock in the format of RLock, so pubsub and redisson-spin must exclude each other. pubsub
+// is the reference, because it has been tested against Redisson.
 func TestSpinWireFormat(t *testing.T) {
 	server, outside, spinning := begin(t, "redisson-spin", time.Minute)
 	told := trial.Start(t, server, "pubsub", time.Minute)

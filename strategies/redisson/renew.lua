@@ -1,6 +1,6 @@
--- Renews the lock if the caller still has it.
--- KEYS: lock   ARGV: lease in ms, owner, 1 never to shorten it
--- returns 1, or 0 if the caller did not have it
+-- Sets the TTL of the lock if the caller still has it.
+-- KEYS: lock   ARGV: lease in ms, owner, 1 never to shorten the TTL
+-- returns 1, or 0 if the caller did not have the lock
 if redis.call('HEXISTS', KEYS[1], ARGV[2]) == 0 then
   return 0
 end

@@ -24,8 +24,8 @@ var (
 	renewScript   = redis.NewScript(renewSource)
 )
 
-// rlock is the protocol of the plain lock, a hash that maps the owner to its number of holds. If it is quiet, as for an
-// RSpinLock, a release publishes no message.
+// rlock is the protocol of RLock and RSpinLock, a hash that maps the owner to its number of holds. If quiet is true, as
+// for an RSpinLock, a release publishes no message.
 type rlock struct{ quiet bool }
 
 func (rlock) scripts() []*redis.Script { return []*redis.Script{acquireScript, releaseScript} }
@@ -45,7 +45,8 @@ func (k rlock) release(ctx context.Context, client redis.Scripter, held *lease, 
 		held.term.Milliseconds(), held.owner, one, topic.Channel, topic.Command()))
 }
 
-// answered parses the reply to an acquire: nil if the owner has the lock, otherwise the lock's PTTL.
+// answered parses the reply to an acquire. A nil reply means that the owner has the lock; otherwise the reply is the
+// lock's PTTL in ms.
 func (held *lease) answered(reply *redis.Cmd) (answer, error) {
 	ms, err := redisson.Integer(reply)
 	switch {
@@ -68,5 +69,5 @@ func released(reply *redis.Cmd) error {
 
 func (rlock) channel(held *lease) string { return channelOf(held.key) }
 
-// channelOf returns the channel of a lock. It is also the prefix of the channels of fair's waiters.
+// channelOf returns the channel of a lock. The channels of fair's waiters begin with this name.
 func channelOf(lock string) string { return redisson.Prefixed("redisson_lock__channel", lock) }

@@ -15,9 +15,10 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 )
 
-// The first waiter's SUBSCRIBE is held up, a second waiter comes, the lock is released, and the first gives up. The
-// second has the lock once SUBSCRIBE is confirmed; as sample code has it, it sleeps although the lock is free.
-func TestAWaiterMissesAReleaseBeforeTheConfirmation(t *testing.T) {
+// The first waiter's SUBSCRIBE is delayed, a second waiter joins, the lock is released, and the first waiter gives up.
+// The second waiter must get the lock once SUBSCRIBE is confirmed. With confirm=false, as in published sample code, the
+// second waiter sleeps although the lock is free.
+func TestWaiterMissesReleaseBeforeConfirmation(t *testing.T) {
 	t.Parallel()
 	for variant, tries := range map[string]int64{ // the attempts of both before the release
 		"pubsub":               2,

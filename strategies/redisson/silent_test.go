@@ -15,8 +15,8 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 )
 
-// silenced opens an instance with a separate client, whose subscriptions the path can silence. Its leases have a TTL
-// that does not help a waiter.
+// silenced opens a process with its own client, and a path on which the test can silence the subscriptions of that
+// process. The TTL is an hour, so that no waiter wakes because a lease expires.
 func silenced(t *testing.T, options redis.UniversalOptions, variant string) (trial.Process, *netfault.Path) {
 	t.Helper()
 	path := &netfault.Path{}
@@ -26,7 +26,8 @@ func silenced(t *testing.T, options redis.UniversalOptions, variant string) (tri
 	return trial.StartOn(t, []goredis.Node{{Client: client, Options: &options}}, variant, time.Hour), path
 }
 
-// silence releases a lock whose waiter's subscription has fallen silent.
+// silence makes the subscription of waiter fall silent while holder holds the lock. After the release, waiter must
+// still get the lock.
 func silence(t *testing.T, holder, waiter trial.Process, path *netfault.Path) {
 	t.Helper()
 	lease := holder.Acquire(t, "key")
@@ -42,8 +43,9 @@ func silence(t *testing.T, holder, waiter trial.Process, path *netfault.Path) {
 	}
 }
 
-// A connection that falls silent is found long before the holder's TTL is over: by the echo, or by a PING
-// where Redis refuses the echo.
+// A subscription connection falls silent, with a TTL of an hour. The process must notice this and replace the
+// connection long before the TTL ends. It notices a missing echo or, if an ACL forbids the echoes, a PING without a
+// reply.
 func TestSilentConnectionIsReplaced(t *testing.T) {
 	t.Parallel()
 	for _, rules := range []string{"", "resetchannels &redisson_lock__channel:{trial:key}* &redisson_sc:{trial:key}*"} {
@@ -69,8 +71,9 @@ func TestSilentConnectionIsReplaced(t *testing.T) {
 	}
 }
 
-// The same is true in a cluster: sharded channels come from one node, others from any node.
-func TestSilentNodeIsLeft(t *testing.T) {
+// In a cluster a silent subscription must be replaced in both cases: with sharded channels, whose messages come from
+// the key's node, and with other channels, whose messages come from any node.
+func TestSilentNodeIsAbandoned(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t)
 	for _, variant := range []string{"pubsub", "pubsub:sharded=off", "fair"} {
@@ -82,8 +85,8 @@ func TestSilentNodeIsLeft(t *testing.T) {
 	}
 }
 
-// The echoes are on a channel that the lock's users may use and no one else listens to, one each second and only
-// while there are waiters.
+// A process with waiters must publish one echo a second, on a separate channel that matches the ACL patterns of the
+// lock's channel. A process without waiters must publish none.
 func TestEchoes(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)

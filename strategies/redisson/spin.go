@@ -17,10 +17,10 @@ var backoff = polled.SpinOptions{Backoff: polled.Redisson, Base: time.Millisecon
 // polling is a redisson.Notifier whose waiters receive no messages and sleep between their tries.
 type polling struct{ sleepers pause.Sleepers }
 
-// Open has nothing to open.
+// Open does nothing, because polling needs no subscription connection.
 func (*polling) Open(context.Context) error { return nil }
 
-// Join returns a Registration with a new backoff.
+// Join returns at once with a Registration whose backoff starts at its shortest sleep.
 func (l *polling) Join(context.Context, redisson.Topic, time.Duration) (redisson.Registration, error) {
 	return poller{line: l, next: backoff.Sleeps(rand.Int64N)}, nil
 }
@@ -31,13 +31,14 @@ func (l *polling) Close() error {
 	return nil
 }
 
-// poller is a redisson.Registration.
+// poller is the redisson.Registration of one polling waiter, with its backoff.
 type poller struct {
 	line *polling
 	next func() time.Duration
 }
 
-// Park sleeps for the next time of the backoff, regardless of the holder's remaining time.
+// Park sleeps for the next duration of the backoff. It ignores the limit, because an RSpinLock does not use the
+// holder's PTTL.
 func (p poller) Park(ctx context.Context, _ time.Duration) error {
 	p.line.sleepers.Sleep(ctx.Done(), p.next())
 	return strategies.WaitEnded(ctx)

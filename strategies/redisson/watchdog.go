@@ -17,17 +17,17 @@ import (
 const (
 	// renewalsAtOnce is the largest number of leases that one round trip renews.
 	renewalsAtOnce = 256
-	// mostBatches is the largest number of concurrent batches, because each uses a connection. A batch that takes longer
-	// than batchPatience no longer counts.
+	// mostBatches is the largest number of concurrent batches. Each uses a connection. A batch that takes longer than
+	// batchPatience no longer counts.
 	mostBatches = 4
 	// batchPatience is the longest time for which a batch can delay other batches.
 	batchPatience = time.Second
 )
 
-// watchdog renews the leases that a Locker holds every TTL/3, and reports the loss of those that have expired. One
-// goroutine (run), which the first lease starts, schedules this. It does not wait for replies of Redis, because a
-// client may ignore contexts, so that a batch can take as long as the client's timeouts. watch, look and forget do
-// nothing on a nil watchdog.
+// watchdog renews the leases of a Locker every TTL/3, and reports expired leases as lost. One goroutine (run), which
+// the first lease starts, schedules the renewals. This goroutine does not wait for replies of Redis: if the client
+// ignores contexts, a batch can take as long as the client's timeouts. watch, look and forget do nothing on a nil
+// watchdog.
 type watchdog struct {
 	client redis.UniversalClient
 	ttl    time.Duration
@@ -63,7 +63,8 @@ func (w *watchdog) watch(held *lease) {
 	w.look(held)
 }
 
-// look makes the watchdog notice in time if the end of a lease has become earlier.
+// look wakes the watchdog if held expires before every other lease. Otherwise the watchdog would report the loss of
+// held too late.
 func (w *watchdog) look(held *lease) {
 	if w == nil {
 		return
@@ -88,7 +89,7 @@ func (w *watchdog) forget(held *lease) {
 	w.take(held)
 }
 
-// take removes a lease and reports whether it was known.
+// take removes a lease from the watchdog and reports whether the watchdog had it.
 func (w *watchdog) take(held *lease) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -97,7 +98,7 @@ func (w *watchdog) take(held *lease) bool {
 	return known
 }
 
-// close stops the watchdog and waits for renewals without a reply, at most two seconds.
+// close stops the watchdog. It waits at most two seconds for renewals that have got no reply.
 func (w *watchdog) close() {
 	w.stop()
 	w.tasks.Close()
@@ -183,8 +184,8 @@ func (w *watchdog) renewed(leases []*lease) {
 	}
 }
 
-// send renews a batch of leases as soon as fewer than mostBatches are under way. It delays other batches for at most
-// batchPatience.
+// send renews a batch of leases as soon as fewer than mostBatches batches are under way. It returns after batchPatience
+// at the latest, even if the batch is still waiting for replies.
 func (w *watchdog) send(leases []*lease) {
 	select {
 	case w.turns <- struct{}{}:
@@ -203,8 +204,8 @@ func (w *watchdog) renew(leases []*lease) {
 	ctx, cancel := context.WithTimeout(w.ctx, w.ttl/3)
 	defer cancel()
 	replies, answers := make([]*redis.Cmd, len(leases)), make([]func(done, open bool), len(leases))
-	// The loop below checks the error of every reply. The pipeline uses EVAL, because it could not fall back from EVALSHA
-	// if the script is not cached.
+	// The loop below checks the error of every reply. The pipeline sends EVAL, because it cannot fall back from EVALSHA if
+	// the script is not cached.
 	_, _ = w.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
 		for i, held := range leases {
 			ttl := held.renewal()

@@ -17,7 +17,8 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 )
 
-// lostIn returns how long after its end a lease is reported as lost.
+// lostIn waits until lease is reported as lost, and returns the time between the end of the lease and the report. The
+// test fails if this time exceeds most.
 func lostIn(t *testing.T, lease strategies.Lease, most time.Duration) time.Duration {
 	t.Helper()
 	watched, _ := strategies.As[strategies.Watched](lease)
@@ -32,8 +33,9 @@ func lostIn(t *testing.T, lease strategies.Lease, most time.Duration) time.Durat
 	}
 }
 
-// A lease that cannot be renewed is reported as lost at its end, whatever the client does while Redis hangs.
-func TestALossIsReportedInTime(t *testing.T) {
+// Redis is paused, so no lease can be renewed. Each of 300 leases must be reported as lost when it expires, even if the
+// client waits for replies without a limit.
+func TestLossIsReportedInTime(t *testing.T) {
 	t.Parallel()
 	for _, read := range []time.Duration{8 * time.Second, -2} { // the second is without a limit
 		for _, variant := range []string{"pubsub", "fair", "fenced"} {
@@ -65,7 +67,8 @@ func TestALossIsReportedInTime(t *testing.T) {
 	}
 }
 
-// hanging is a hook that makes the first pipeline with a lock's owner hang until the test ends.
+// hanging is a hook that makes each pipeline with the given key hang until the context over ends. hung counts these
+// pipelines.
 type hanging struct {
 	key  string
 	over context.Context
@@ -96,8 +99,9 @@ func (h *hanging) count() int {
 	return h.hung
 }
 
-// A hanging batch delays no other batch, and no lease in it is renewed again before the first renewal is over.
-func TestAHangingBatchDelaysNoOther(t *testing.T) {
+// The renewal of one batch hangs. The watchdog must still renew the leases of other batches. It must not renew a lease
+// of the hanging batch again before the first renewal has ended.
+func TestHangingBatchDelaysNoOther(t *testing.T) {
 	t.Parallel()
 	const ttl = 1500 * time.Millisecond
 	over := t.Context()
@@ -122,8 +126,9 @@ func TestAHangingBatchDelaysNoOther(t *testing.T) {
 	trial.Release(t, lives)
 }
 
-// An Extend without an answer may have shortened the lease, so the loss is reported at the earlier end.
-func TestAShortenedLeaseIsReportedInTime(t *testing.T) {
+// An Extend by 1 s gets no reply, so it may have shortened a lease of 20 s. The loss must be reported when the shorter
+// lease would end.
+func TestShortenedLeaseIsReportedInTime(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	p := plain(t, server, -2, "pubsub", time.Second)

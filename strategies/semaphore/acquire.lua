@@ -1,8 +1,8 @@
--- Takes a permit if one is free. With deadlines it first returns the permits that have run out.
+-- Takes a permit if one is free. With deadlines it first frees the permits that have expired.
 -- It sets up a semaphore that does not exist yet.
 -- KEYS: semaphore, and deadlines if permits have one
 -- ARGV: permits, channel, PUBLISH or SPUBLISH; with deadlines also id, now, deadline, both in epoch ms
--- returns 0 if taken, otherwise the next deadline, or -1 without deadlines
+-- returns 0 if a permit was taken, otherwise the earliest deadline in epoch ms, or -1 if there is none
 local free = redis.call('GET', KEYS[1])
 local more = not free
 if more then

@@ -14,7 +14,7 @@ import (
 	"github.com/lockbench/lockbench/strategies/semaphore"
 )
 
-// Three reports may be made at a time.
+// The semaphore has three permits, so the fourth report has to wait.
 func Example() {
 	address, stop := trial.Redis()
 	defer stop()

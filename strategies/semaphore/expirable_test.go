@@ -13,7 +13,8 @@ import (
 
 const expiring = "semaphore:expirable=true,permits=2"
 
-// This is the layout of RPermitExpirableSemaphore: ids of 16 bytes, deadlines in epoch ms.
+// Expirable permits must be stored as in RPermitExpirableSemaphore: in a sorted set of permit ids of 16 bytes, with the
+// deadlines in epoch ms as scores.
 func TestExpirableLayout(t *testing.T) {
 	server := redistest.Start(t)
 	outside := server.Client(t)
@@ -38,8 +39,8 @@ func TestExpirableLayout(t *testing.T) {
 	trial.Release(t, lease)
 }
 
-// The next acquire returns all permits that have run out, and publishes the number of the remaining ones.
-func TestOverduePermitsComeBackTogether(t *testing.T) {
+// Three permits have expired. The next acquire must free all three and take one. It must publish that two are free.
+func TestExpiredPermitsReturnTogether(t *testing.T) {
 	server := redistest.Start(t)
 	outside := server.Client(t)
 	dead := trial.Start(t, server, "semaphore:expirable=true,permits=3", time.Minute)
@@ -75,8 +76,9 @@ func TestOverduePermitsComeBackTogether(t *testing.T) {
 	}
 }
 
-// A shorter extension may arrive late, when its deadline has passed. It must not end the permit.
-func TestExtendLeavesALaterDeadline(t *testing.T) {
+// Extend by a second on a lease of a minute must not move the deadline in Redis to an earlier time. An Extend that
+// reaches Redis late, when its own deadline has already passed, would otherwise end the lease.
+func TestExtendKeepsLaterDeadline(t *testing.T) {
 	server := redistest.Start(t)
 	lease := trial.Start(t, server, expiring, time.Minute).Acquire(t, "key")
 	if err := lease.(strategies.Extender).Extend(t.Context(), time.Second); err != nil {

@@ -1,6 +1,6 @@
--- Moves a permit's deadline if it has not run out, never to an earlier one.
+-- Moves a permit's deadline to a later time, unless the permit has expired. It never moves it to an earlier time.
 -- KEYS: deadlines   ARGV: id, now, new deadline, both in epoch ms
--- returns 1, or 0 if it had run out
+-- returns 1, or 0 if the permit had expired
 local deadline = tonumber(redis.call('ZSCORE', KEYS[1], ARGV[1]) or 0)
 if deadline <= tonumber(ARGV[2]) then
   return 0

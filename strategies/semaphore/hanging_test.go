@@ -17,7 +17,8 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 )
 
-// far opens an instance with go-redis's defaults, except for the ReadTimeout, whose network a test disturbs.
+// far opens a process with go-redis's defaults and the ReadTimeout read. The returned path can disturb the network of
+// the process.
 func far(t *testing.T, server *redistest.Server, read time.Duration, variant string) (trial.Process, *netfault.Path) {
 	t.Helper()
 	path := &netfault.Path{}
@@ -29,7 +30,7 @@ func far(t *testing.T, server *redistest.Server, read time.Duration, variant str
 	return trial.StartOn(t, []goredis.Node{{Client: client, Options: options}}, variant, time.Minute), path
 }
 
-// connect makes the client open connections, so that a command does not wait for a greeting of Redis.
+// connect makes the client open six connections, so that later commands do not wait for a handshake.
 func connect(t *testing.T, p trial.Process) {
 	t.Helper()
 	var blocked sync.WaitGroup
@@ -39,9 +40,9 @@ func connect(t *testing.T, p trial.Process) {
 	blocked.Wait()
 }
 
-// A release without an answer is not repeated, also not by the client's retries, because the repetition could add a
-// permit too many.
-func TestAPlainReleaseIsSentOnce(t *testing.T) {
+// The reply to the release of a permit without expiry is lost. The release must not be sent again, not even by the
+// client's own retries, because Redis could then count the permit as free twice.
+func TestPlainReleaseIsSentOnce(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	outside := server.Client(t)
@@ -63,8 +64,8 @@ func TestAPlainReleaseIsSentOnce(t *testing.T) {
 	}
 }
 
-// A permit that is granted after its caller has given up is released once.
-func TestALatePermitIsGivenBack(t *testing.T) {
+// Redis grants a permit, but the reply arrives after the caller has given up. The permit must be released exactly once.
+func TestLatePermitIsReleased(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	outside := server.Client(t)
@@ -92,8 +93,8 @@ func TestALatePermitIsGivenBack(t *testing.T) {
 	}
 }
 
-// A release that Redis refuses several times is executed once, also if its holder repeats it.
-func TestARefusedPlainReleaseIsCarriedOutOnce(t *testing.T) {
+// Redis refuses a release several times. Both the holder and the Locker repeat it, but Redis must execute it only once.
+func TestRefusedPlainReleaseRunsOnce(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	outside := server.Client(t)

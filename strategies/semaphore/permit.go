@@ -34,7 +34,7 @@ var (
 	extendScript  = redis.NewScript(extendSource)
 )
 
-// permit is a permit that a client holds.
+// permit is the common part of the two kinds of permit, lasting and expirable.
 type permit struct {
 	locker *Locker
 	name   string
@@ -50,7 +50,7 @@ func (held *permit) keys() []string {
 	return []string{held.name, redisson.Suffixed(held.name, "timeout")}
 }
 
-// give releases the permit with the given client. It returns ErrNotHeld if the permit has expired.
+// give sends the release of the permit once, through the given client. It returns ErrNotHeld if the permit has expired.
 func (held *permit) give(ctx context.Context, client redis.Scripter) error {
 	args := []any{held.topic.Channel, held.topic.Command()}
 	if held.id != "" {
@@ -63,7 +63,8 @@ func (held *permit) give(ctx context.Context, client redis.Scripter) error {
 	return err
 }
 
-// releasing converts the error of a release command to the error of Release.
+// releasing returns the error that Release returns for an error of the release command. It adds the name of the
+// semaphore to all errors except ErrNotHeld.
 func (held *permit) releasing(ctx context.Context, err error) error {
 	if err == nil || errors.Is(err, strategies.ErrNotHeld) {
 		return err
@@ -89,9 +90,11 @@ func newLasting(held permit) *lasting {
 	return p
 }
 
-var errUnderWay = errors.New("a release of the permit is under way")
+var errUnderWay = errors.New("another release of the permit is under way")
 
-// Release releases the permit once. A release that Redis has refused is repeated in the background.
+// Release releases the permit. It returns ErrNotHeld if the permit was already released. A release that Redis has
+// refused is repeated in the background. A release that got no reply is not repeated, and the permit then counts as
+// released.
 func (held *lasting) Release(ctx context.Context) error {
 	l := held.locker
 	err := l.releases.Calls.Do(ctx, func() error {
@@ -103,15 +106,16 @@ func (held *lasting) Release(ctx context.Context) error {
 	return held.releasing(ctx, err)
 }
 
-// unlessGiven makes the Locker repeat a release that ended with err, if Redis has certainly not executed it.
+// unlessGiven makes the Locker repeat a release in the background if err, the release's error, shows that Redis has not
+// executed the release.
 func (held *lasting) unlessGiven(err error) {
 	if err != nil && !errors.Is(err, strategies.ErrNotHeld) && !indeterminate.MayHaveRun(err) {
 		held.locker.releases.Add(&held.back)
 	}
 }
 
-// once sends a release. It returns errUnderWay if another release is under way, and the given error if the permit
-// counts as released.
+// once sends a release. It returns errUnderWay if another release of this permit is under way. If the permit was
+// already released, it returns the argument released.
 func (held *lasting) once(ctx context.Context, released error) error {
 	held.mu.Lock()
 	if held.sending || held.released {
@@ -131,7 +135,8 @@ func (held *lasting) once(ctx context.Context, released error) error {
 	return err
 }
 
-// expirable is a permit that expires.
+// expirable is a permit that Redis frees after its deadline. An id identifies it, so its release can be repeated
+// safely.
 type expirable struct {
 	permit
 	until validity.Until
@@ -141,11 +146,11 @@ type expirable struct {
 	back    *pending.Release // nil before the first Release
 }
 
-// ValidUntil returns the permit's deadline in Redis.
+// ValidUntil returns the permit's deadline in Redis, as far as this process knows it.
 func (held *expirable) ValidUntil() time.Time { return held.until.Get() }
 
-// Release releases the permit if it has not expired. If Redis refuses the release, or ctx ends before the reply, the
-// release is repeated in the background.
+// Release releases the permit. It returns ErrNotHeld if the permit has expired. If Redis refuses the release, or ctx
+// ends before the reply, the release is repeated in the background.
 func (held *expirable) Release(ctx context.Context) error {
 	held.mu.Lock()
 	if held.back == nil {
@@ -156,16 +161,17 @@ func (held *expirable) Release(ctx context.Context) error {
 	return held.releasing(ctx, held.locker.releases.Release(ctx, back))
 }
 
-// release returns the release of a permit that was granted or, if asked is not nil, may have been granted by an acquire
-// that got no reply. asked is the field Asked of pending.Release.
+// release returns what pending.Releases needs to repeat the release of the permit. If asked is nil, the permit was
+// granted. Otherwise an acquire that got no reply may have been granted the permit, and asked is the field Asked of
+// pending.Release.
 func (held *expirable) release(asked <-chan struct{}) *pending.Release {
 	return &pending.Release{TTL: held.longest, Asked: asked, Send: func(ctx context.Context) error {
 		return held.give(ctx, held.locker.client)
 	}}
 }
 
-// Extend prolongs the permit if it has not expired. It never makes the deadline in Redis earlier, because a late
-// command could then end the permit at once.
+// Extend moves the permit's deadline to ttl from now, or returns ErrNotHeld if the permit has expired. It never moves
+// the deadline in Redis to an earlier time, because a late command could then end the permit at once.
 func (held *expirable) Extend(ctx context.Context, ttl time.Duration) error {
 	l := held.locker
 	held.mu.Lock()

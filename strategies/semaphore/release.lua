@@ -1,7 +1,7 @@
--- Releases a permit and publishes the number of free ones.
+-- Releases a permit and publishes the number of free permits.
 -- KEYS: semaphore, and deadlines if permits have one
 -- ARGV: channel, PUBLISH or SPUBLISH; with deadlines also id, now in epoch ms
--- returns 1, or 0 if it had run out or the semaphore no longer exists
+-- returns 1, or 0 if the permit had expired or the semaphore no longer exists
 local lasts = true
 if KEYS[2] then
   local deadline = redis.call('ZSCORE', KEYS[2], ARGV[3])

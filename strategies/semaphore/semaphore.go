@@ -1,14 +1,15 @@
-// Package semaphore implements Redisson's RSemaphore, wire-compatible with it. An integer counts the free permits.
-// With Expirable a sorted set also has the deadline of each permit.
+// Package semaphore implements Redisson's RSemaphore, wire-compatible with it. The integer KEY counts the free permits.
+// With Expirable the sorted set {KEY}:timeout contains the deadline of each permit.
 //
-//  1. Acquire runs one script, which decrements the integer if a permit is free. The first acquire sets the integer.
-//     With Expirable the script first gives back the permits that have run out, and records the deadline of the new
-//     one.
-//  2. A waiter subscribes to the semaphore's channel, tries again, and parks until a message arrives, for at most the
-//     TTL. With Expirable it parks no longer than until the next deadline.
-//  3. Release runs one script, which increments the integer and publishes the result.
+//  1. Acquire runs one script, which decrements KEY by DECR if a permit is free. The first acquire sets KEY to the
+//     number of permits. With Expirable the script first frees the permits that have expired (ZREMRANGEBYSCORE and
+//     INCRBY), and adds the deadline of the new permit (ZADD).
+//  2. A waiter subscribes to the channel redisson_sc:{KEY}, tries again, and parks until a message arrives, for at most
+//     the TTL. With Expirable it parks no longer than until the next deadline.
+//  3. Release runs one script, which increments KEY by INCRBY and publishes the result. With Expirable it first removes
+//     the deadline of the permit (ZREM).
 //
-// In each process as many waiters wake as the published number, the longest parked first.
+// A message wakes as many waiters of each process as it reports free permits, the longest parked first.
 //
 // semaphore.md describes guarantees, costs and failure modes.
 package semaphore
@@ -57,7 +58,7 @@ func Strategy() strategies.Strategy {
 	}), Defaults(), Open)
 }
 
-// Options are the options of the semaphore.
+// Options are the options of the semaphore, as in semaphore:permits=4.
 type Options struct {
 	Permits int `opt:"permits" help:"number of clients that may hold one key at a time"`
 	// Expirable permits have the data layout of Redisson's RPermitExpirableSemaphore: each permit has an id with a
@@ -80,7 +81,8 @@ func (o Options) Validate() error {
 	return errors.Join(none, redisson.ValidSharded(o.Sharded))
 }
 
-// Refine claims recovery for expirable permits, and sets the caveat of the others.
+// Refine adapts the Info to the options. It sets the claim recovery only for expirable permits, and adds a caveat for
+// all others.
 func (o Options) Refine(info strategies.Info) strategies.Info {
 	info.Capacity = o.Permits
 	info.Claims.Recovery = o.Expirable
@@ -106,7 +108,8 @@ func (o Options) Refine(info strategies.Info) strategies.Info {
 	return info
 }
 
-// Locker is one process's side of the semaphore.
+// Locker gives the clients of one process access to the semaphores. It implements strategies.Locker, Trier, Termed and
+// Preparer.
 type Locker struct {
 	config   goredis.Config
 	options  Options
@@ -120,22 +123,22 @@ type Locker struct {
 	last     atomic.Uint64 // the number in the last id
 }
 
-// New returns a semaphore with the given number of permits for a service, on one Redis or Redis Cluster. A permit
-// expires after its TTL (Expirable). New sends no command to Redis. Its error joins all errors of the options. The
-// caller must close the client after the Locker.
+// New returns a semaphore with the given number of permits for a service, on one Redis or Redis Cluster. Its permits
+// are Expirable: they expire after the TTL. New sends no command to Redis. Its error joins the errors of all options.
+// The caller must close the Locker before the client.
 func New(client redis.UniversalClient, permits int, options ...lock.Option) (*lock.Locker, error) {
 	with := Defaults()
 	with.Permits, with.Expirable = permits, true
 	return NewWith(client, with, options...)
 }
 
-// NewWith is New with any Options. Permits that are not Expirable never expire: the TTL has no effect, and their
-// ValidUntil is the zero time.
+// NewWith returns a semaphore for a service as New does, but with the given Options. Permits that are not Expirable
+// never expire: the TTL has no effect, and their ValidUntil is the zero time.
 func NewWith(client redis.UniversalClient, options Options, more ...lock.Option) (*lock.Locker, error) {
 	return lock.Open([]redis.UniversalClient{client}, Open, options, more)
 }
 
-// Open returns a Locker on the first node. It sends no command to Redis.
+// Open returns a Locker on the only node of config, for use by lockbench. It sends no command to Redis.
 func Open(config goredis.Config, options Options) (*Locker, error) {
 	if err := errors.Join(config.Validate(1), options.Validate()); err != nil {
 		return nil, fmt.Errorf("semaphore: %w", err)
@@ -155,8 +158,8 @@ func (l *Locker) topic(name string) redisson.Topic {
 	return l.herald.Topic(name, redisson.Prefixed("redisson_sc", name))
 }
 
-// wakes returns the number of waiters to wake for a published number of free permits. If the number is not known, all
-// waiters are woken.
+// wakes returns how many waiters a message wakes: as many as it reports free permits. A message without a number wakes
+// all waiters.
 func wakes(free string) int {
 	n, err := strconv.Atoi(free)
 	if err != nil {
@@ -165,7 +168,8 @@ func wakes(free string) int {
 	return n
 }
 
-// Prepare loads the scripts, opens the subscription connection and sets the number of permits for each key.
+// Prepare loads the scripts, opens the subscription connection, and creates each key's semaphore with its number of
+// permits, if the semaphore does not exist yet.
 func (l *Locker) Prepare(ctx context.Context, keys []string) error {
 	load := func() error { return goredis.Load(ctx, l.client, prepareScript, acquireScript, releaseScript) }
 	if err := l.releases.Calls.Do(ctx, load); err != nil {
@@ -188,23 +192,23 @@ func (l *Locker) Prepare(ctx context.Context, keys []string) error {
 	return nil
 }
 
-// Acquire waits until the caller holds a permit or ctx ends.
+// Acquire waits until the caller has a permit, ctx ends or the Locker is closed.
 func (l *Locker) Acquire(ctx context.Context, key string) (strategies.Lease, error) {
 	return l.AcquireFor(ctx, key, l.config.TTL)
 }
 
-// TryAcquire tries once.
+// TryAcquire makes one attempt and does not wait. It returns ErrHeld if no permit is free.
 func (l *Locker) TryAcquire(ctx context.Context, key string) (strategies.Lease, error) {
 	return l.TryAcquireFor(ctx, key, l.config.TTL)
 }
 
-// AcquireFor is Acquire for a permit that expires after ttl, at least 1 ms. If permits are not Expirable, ttl has no
-// effect.
+// AcquireFor waits like Acquire for a permit that expires after ttl. If permits are not Expirable, ttl has no effect. A
+// ttl below 1 ms is an error.
 func (l *Locker) AcquireFor(ctx context.Context, key string, ttl time.Duration) (strategies.Lease, error) {
 	return l.acquire(ctx, key, ttl, false)
 }
 
-// TryAcquireFor is AcquireFor with a single try.
+// TryAcquireFor makes one attempt to get a permit that expires after ttl, and does not wait.
 func (l *Locker) TryAcquireFor(ctx context.Context, key string, ttl time.Duration) (strategies.Lease, error) {
 	return l.acquire(ctx, key, ttl, true)
 }
@@ -224,7 +228,7 @@ func (l *Locker) acquire(ctx context.Context, key string, ttl time.Duration, onc
 	return held, nil
 }
 
-// take tries once if once is true, otherwise until it has a permit.
+// If once is true, take makes one attempt, and returns nil if no permit is free. Otherwise it waits for a permit.
 func (l *Locker) take(
 	ctx context.Context, name string, ttl time.Duration, once bool,
 ) (held strategies.Lease, err error) {
@@ -326,14 +330,14 @@ func (l *Locker) askLasting(ctx context.Context, held *lasting) (bool, error) {
 // granted is the result of ask if the caller got a permit.
 const granted = 0
 
-// ask sends one request for a permit. It returns granted or, if none is free, the time in epoch ms when the next permit
-// expires.
+// ask sends one request for a permit. It returns granted if the caller got one. If no permit is free, it returns the
+// time in epoch ms at which the next permit expires, or -1 if none expires.
 func (l *Locker) ask(ctx context.Context, held *permit, expirable ...any) (next int64, err error) {
 	args := append([]any{l.options.Permits, held.topic.Channel, held.topic.Command()}, expirable...)
 	return redisson.Integer(acquireScript.Run(ctx, l.client, held.keys(), args...))
 }
 
-// id returns a new, unique id.
+// id returns a unique id for a new permit: 8 random bytes of this Locker and 8 bytes with a counter.
 func (l *Locker) id() string {
 	return string(binary.BigEndian.AppendUint64(l.instance[:], l.last.Add(1)))
 }

@@ -18,14 +18,14 @@ import (
 
 func init() { strategies.RegisterStrategy(semaphore.Strategy()) }
 
-// With one permit the semaphore is a lock, and must pass the checks of one.
+// A semaphore with one permit is a lock, so the conformance suite tests it as one.
 func TestConformance(t *testing.T) {
 	trial.Conform(t, "semaphore", "semaphore:permits=1", "semaphore:expirable=true,permits=1")
 	trial.Conform(t, "semaphore:expirable=true")
 }
 
-// Plain permits do not run out, for any requested TTL.
-func TestPlainPermitsHaveNoTerm(t *testing.T) {
+// Two permits are acquired for 1 ms, but they are not expirable. They must not expire.
+func TestPlainPermitsNeverExpire(t *testing.T) {
 	server := redistest.Start(t)
 	p := trial.Start(t, server, "semaphore:permits=2", time.Hour)
 	termed := p.Locker.(strategies.Termed)
@@ -62,7 +62,7 @@ func TestInfoFollowsTheOptions(t *testing.T) {
 	}
 }
 
-// free returns the number of free permits in Redis.
+// free returns the number of permits that Redis counts as free.
 func free(t testing.TB, outside redis.UniversalClient) int {
 	t.Helper()
 	n, err := outside.Get(t.Context(), "trial:key").Int()
@@ -101,8 +101,8 @@ func TestUncontendedCommands(t *testing.T) {
 	}
 }
 
-// A release wakes as many waiters of each process as there are free permits.
-func TestReleaseWakesAsManyAsAreFree(t *testing.T) {
+// A release must wake as many waiters of a process as its message says permits are free.
+func TestReleaseWakesOneWaiterPerPermit(t *testing.T) {
 	const permits, waiters = 2, 6
 	server := redistest.Start(t)
 	outside := server.Client(t)
@@ -117,7 +117,7 @@ func TestReleaseWakesAsManyAsAreFree(t *testing.T) {
 	if counts := p.Counts(); counts.Useful != waiters || counts.Futile != 0 || counts.Attempts != 3*waiters {
 		t.Errorf("%+v for %d waiters woken one by one, want one useful wake-up for each", counts, waiters)
 	}
-	// Another client releases two permits at once.
+	// The test releases two permits with one message, as a client of another library may do.
 	parked = trial.Park(t, waiters, p)
 	outside.IncrBy(t.Context(), "trial:key", permits)
 	outside.Publish(t.Context(), "redisson_sc:{trial:key}", permits)
@@ -133,7 +133,7 @@ func TestReleaseWakesAsManyAsAreFree(t *testing.T) {
 	}
 }
 
-// This is the format that Redisson and others see.
+// The value, the channel and the messages must have the format that Redisson reads.
 func TestWireFormat(t *testing.T) {
 	for key, channel := range map[string]string{
 		"key":    "redisson_sc:{trial:key}",
@@ -199,7 +199,8 @@ func TestPrepareSetsUpOnce(t *testing.T) {
 	}
 }
 
-// A plain permit whose holder dies is lost; releasing a permit twice returns only one.
+// The holder of a permit that does not expire dies. The permit must stay taken. A second release of the same permit
+// must return ErrNotHeld and not free another permit.
 func TestDeadHolderLeaksItsPermit(t *testing.T) {
 	const ttl = 20 * time.Millisecond
 	server := redistest.Start(t)

@@ -5,29 +5,29 @@ import (
 	"math"
 )
 
-// everybody is larger than any number of waiters, to wake all of them.
-const everybody = math.MaxInt
+// allWaiters is an argument of wake that wakes all waiters.
+const allWaiters = math.MaxInt
 
-// Flaws are faults that occur in published sample code in which waiters share a subscription. They exist only for
-// measurements; the zero value has no fault.
+// Flaws are faults that occur in published sample code in which waiters share a subscription. They are built in so that
+// lockbench can measure their effect. The zero value has no fault.
 type Flaws struct {
 	Unconfirmed bool // only the first waiter on a channel waits until SUBSCRIBE is confirmed
 	Hoards      bool // the subscription never ends, and a message that finds no parked waiter is kept as a wake-up
 	Keeps       bool // a waiter that gives up does not pass its unused wake-up to the next waiter
 }
 
-// channel is one subscription and the waiters on it. The order is that of the java.util.concurrent.Semaphore in
-// Redisson: a waiter that parks goes to the end of the queue, a message wakes the first waiter, and a woken waiter
-// whose try fails parks again at the end.
+// channel is the subscription to one channel of Redis, with the waiters that share the subscription. Waiters are woken
+// in the same order as in Redisson, which uses a java.util.concurrent.Semaphore. A waiter that parks is appended to the
+// queue, and a message wakes the first waiter. If the try of a woken waiter fails, the waiter parks again at the end.
 //
-// The subscriber's mu guards it.
+// The Subscriber's mu guards all fields.
 type channel struct {
 	name    string
 	members int       // number of waiters that have joined and not left
 	parked  list.List // of *waiter: the members that are parked, longest first
-	// owed is the number of wake-ups that arrived while too few members were parked. A member that was awake may have
-	// tried before the message was sent, so this number of members try again instead of parking.
-	owed int
+	// savedWakeUps is the number of wake-ups for which no member was parked. A member that was awake may have tried before
+	// the message was sent. The next savedWakeUps members that would park therefore try again instead.
+	savedWakeUps int
 
 	subscribed bool          // SUBSCRIBE has been sent in the present session
 	ticks      int           // ticks of the pulse since then, until Redis has replied to SUBSCRIBE
@@ -36,7 +36,8 @@ type channel struct {
 	err        error         // why there is no subscription; set before ready is closed
 }
 
-// wake makes n waiters try again.
+// wake wakes up to n parked waiters, the longest parked first, so that they try again. If only m < n waiters
+// are parked, up to n-m waiters that are awake will try again instead of parking.
 func (c *channel) wake(n int) {
 	awake := c.members - c.parked.Len()
 	for ; n > 0 && c.parked.Len() > 0; n-- {
@@ -44,17 +45,18 @@ func (c *channel) wake(n int) {
 		c.unpark(w)
 		w.woken <- struct{}{}
 	}
-	c.owed = max(c.owed, min(n, awake))
+	c.savedWakeUps = max(c.savedWakeUps, min(n, awake))
 }
 
-// park adds w to the parked members, unless w must try again at once.
+// park adds w to the parked members and returns true. It returns false if w must try again at once, because a message
+// may have been missed since its last try.
 func (c *channel) park(w *waiter) (asleep bool) {
 	if w.early && c.known { // the last try may have been before the subscription, so messages may have been missed
 		w.early = false
 		return false
 	}
-	if c.owed > 0 {
-		c.owed--
+	if c.savedWakeUps > 0 {
+		c.savedWakeUps--
 		return false
 	}
 	w.place = c.parked.PushBack(w)
@@ -71,7 +73,8 @@ func (c *channel) unpark(w *waiter) bool {
 	return true
 }
 
-// leave removes w from the channel. It wakes the next waiter if handOn is true or if w has not used a wake-up.
+// leave removes w from the channel. If handOn is true, or if w was woken but has not tried since, leave wakes the next
+// waiter.
 func (c *channel) leave(w *waiter, handOn bool) {
 	c.members--
 	if !c.unpark(w) {
@@ -83,15 +86,15 @@ func (c *channel) leave(w *waiter, handOn bool) {
 	}
 	flaws := w.subscriber.flaws
 	if !flaws.Hoards {
-		c.owed = min(c.owed, c.members-c.parked.Len())
+		c.savedWakeUps = min(c.savedWakeUps, c.members-c.parked.Len())
 	}
 	if handOn && !flaws.Keeps {
 		c.wake(1)
 	}
 }
 
-// settle records that the subscription is confirmed, or has failed with err, and wakes waiters that have parked before
-// that.
+// settle records that Redis has confirmed the subscription or, if err is not nil, that subscribing has failed. It wakes
+// the waiters that are already parked.
 func (c *channel) settle(err error, flaws Flaws) {
 	c.err = err
 	c.known = true

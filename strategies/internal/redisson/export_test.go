@@ -1,6 +1,6 @@
 package redisson
 
-// Parked is how many waiters sleep on a channel.
+// Parked returns how many waiters of the Subscriber are parked on a channel.
 func (s *Subscriber) Parked(name string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

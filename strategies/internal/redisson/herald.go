@@ -12,7 +12,7 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/bounded"
 )
 
-// These are the ways in which a release is published on a cluster, as in Redisson's ShardedSubscriptionMode.
+// These are the modes of publishing a release on a cluster. They correspond to Redisson's ShardedSubscriptionMode.
 const (
 	ShardedAuto = "auto" // by SPUBLISH if the servers support it, otherwise by PUBLISH
 	ShardedOn   = "on"   // by SPUBLISH
@@ -28,13 +28,13 @@ func ValidSharded(mode string) error {
 	return fmt.Errorf("sharded must be %s, %s or %s, not %q", ShardedAuto, ShardedOn, ShardedOff, mode)
 }
 
-// Topic is a channel, sharded or not.
+// Topic is a channel of PUBLISH or, if Sharded is true, of SPUBLISH.
 type Topic struct {
 	Channel string
 	Sharded bool
 }
 
-// Command returns the command that publishes to the topic.
+// Command returns the command that publishes to the topic: PUBLISH or SPUBLISH.
 func (t Topic) Command() string {
 	if t.Sharded {
 		return "SPUBLISH"
@@ -42,8 +42,9 @@ func (t Topic) Command() string {
 	return "PUBLISH"
 }
 
-// Herald decides how a release is published, by Redisson's rule: outside a cluster by PUBLISH; in a cluster by
-// SPUBLISH if the servers know PUBSUB SHARDNUMSUB, which Redis has since version 7.
+// Herald decides by Redisson's rule which command publishes a release. Outside a cluster it is PUBLISH. In a cluster it
+// is SPUBLISH if the servers support PUBSUB SHARDNUMSUB, as Redis 7 and later do. Otherwise it is PUBLISH. The modes on
+// and off override this rule in a cluster.
 type Herald struct {
 	cluster *redis.ClusterClient // nil outside a cluster
 	mode    string
@@ -60,8 +61,8 @@ func NewHerald(node goredis.Node, mode string) *Herald {
 	return h
 }
 
-// Learn decides once whether channels are sharded. In mode auto on a cluster it sends a command, which may fail and
-// ends with ctx. Topic may be called only after Learn has succeeded.
+// Learn decides once whether channels are sharded. In mode auto on a cluster, Learn sends PUBSUB SHARDNUMSUB. If no
+// reply arrives before ctx ends, Learn returns an error. Topic may be called only after Learn has succeeded.
 func (h *Herald) Learn(ctx context.Context) error {
 	if h.decided.Load() != nil {
 		return nil
@@ -79,14 +80,14 @@ func (h *Herald) Learn(ctx context.Context) error {
 	return nil
 }
 
-// Topic returns the topic on which a release of the key is published. It is sharded only if the channel is in the key's
-// hash slot, because a script must not use SPUBLISH in another slot.
+// Topic returns the topic on which a release of the key is published. The topic is sharded only if the channel is in
+// the key's hash slot, because a script must not use SPUBLISH in another slot.
 func (h *Herald) Topic(key, channel string) Topic {
 	return Topic{channel, *h.decided.Load() && tag(key) == tag(channel)}
 }
 
-// Open opens a notifier's connection in advance. It does nothing for sharded channels, because their node is known only
-// when the first waiter joins.
+// Open opens the notifier's connection in advance. It does nothing for sharded channels, because their node is known
+// only when the first waiter joins.
 func (h *Herald) Open(ctx context.Context, notifier Notifier) error {
 	if err := h.Learn(ctx); err != nil || *h.decided.Load() {
 		return err
@@ -97,5 +98,5 @@ func (h *Herald) Open(ctx context.Context, notifier Notifier) error {
 	return nil
 }
 
-// Close waits for calls that have outlasted their callers, at most two seconds.
+// Close waits at most two seconds for calls that have outlasted their callers.
 func (h *Herald) Close() { h.calls.Close() }

@@ -21,13 +21,14 @@ type herd struct {
 	free []*Subscriber
 }
 
-// NewHerd returns a Notifier in which every waiter has a separate connection and subscription.
+// NewHerd returns a Notifier in which every waiter has a separate connection and subscription. callers is the number of
+// connections that Open opens in advance.
 func NewHerd(node goredis.Node, callers int) (Notifier, error) {
 	client, err := goredis.DialSubscribers(node)
 	return &herd{client: client, pulse: newPulse(node), callers: callers}, err
 }
 
-// Open opens the connections that waiters are expected to need.
+// Open opens one connection for each expected waiter, so that Join need not dial.
 func (h *herd) Open(ctx context.Context) error {
 	h.mu.Lock()
 	missing := h.callers - len(h.free)
@@ -39,7 +40,7 @@ func (h *herd) Open(ctx context.Context) error {
 	})
 }
 
-// Join subscribes on a free connection, or on a new one.
+// Join subscribes to the topic on a free connection, or on a new connection if none is free.
 func (h *herd) Join(ctx context.Context, topic Topic, limit time.Duration) (Registration, error) {
 	s := h.take()
 	place, err := s.Join(ctx, topic, limit)
@@ -67,7 +68,8 @@ func (h *herd) put(s *Subscriber) {
 	h.free = append(h.free, s)
 }
 
-// Close closes all connections, within two seconds.
+// Close closes the free connections. It returns after at most two seconds, even if go-redis is still opening one of
+// them.
 func (h *herd) Close() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -76,14 +78,14 @@ func (h *herd) Close() error {
 	return errors.Join(closeAll(all, h.pulse.close), h.client.Close())
 }
 
-// head is the Registration of one waiter in a herd.
+// head is the Registration of one waiter with a herd, together with the waiter's connection.
 type head struct {
 	Registration
 	herd *herd
 	own  *Subscriber
 }
 
-// Leave also returns the connection to the herd.
+// Leave ends the registration and makes the connection free for another waiter.
 func (w head) Leave(handOn bool) {
 	w.Registration.Leave(handOn)
 	w.herd.put(w.own)

@@ -1,5 +1,5 @@
-// Package redisson has the common parts of the locks and the semaphore of Redisson's family: names of keys and
-// channels, and the wait for the message of a release.
+// Package redisson implements what the locks and the semaphore of Redisson's family have in common: the names of keys
+// and channels, and the wait for the message that announces a release.
 //
 // The formats of keys and messages are Redisson's, so that services in Java and in Go can contend for one lock. The
 // scripts are not Redisson's.
@@ -12,7 +12,8 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// Rights returns the rights for a lock whose waiters subscribe to a channel and whose scripts use the given commands.
+// Rights returns the ACL rights that a lock needs if its waiters subscribe to a channel and its scripts use the given
+// commands.
 func Rights(commands ...string) strategies.Rights {
 	return strategies.Rights{
 		Keys:     []string{"{key}"},
@@ -34,7 +35,8 @@ func Prefixed(prefix, key string) string {
 	return prefix + ":{" + key + "}"
 }
 
-// Suffixed is Prefixed for a suffix: it returns {key}:suffix, or key:suffix.
+// Suffixed returns the name {key}:suffix, which is in the same hash slot as the key. If the key contains a "{", it
+// returns key:suffix instead.
 func Suffixed(key, suffix string) string {
 	if strings.Contains(key, "{") {
 		return key + ":" + suffix

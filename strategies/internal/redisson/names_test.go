@@ -6,7 +6,7 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/redisson"
 )
 
-func TestNamesStayInTheKeysSlot(t *testing.T) {
+func TestNamesStayInKeySlot(t *testing.T) {
 	for _, test := range []struct{ key, prefixed, suffixed string }{
 		{"key", "p:{key}", "{key}:s"},
 		{"a:{b}:c", "p:a:{b}:c", "a:{b}:c:s"},

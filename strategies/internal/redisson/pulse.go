@@ -19,20 +19,22 @@ import (
 const (
 	// beat is the interval at which a process with waiters checks its subscriptions.
 	beat = time.Second
-	// lag is how long to wait for an echo for which Redis reported no receiver. A proxy may report a wrong number.
+	// lag is how long the pulse keeps waiting for an echo that, according to Redis, no client received. A proxy may report
+	// a wrong number of receivers, so the echo may still arrive.
 	lag = 100 * time.Millisecond
 	// mostSilent is the number of consecutive ticks without an expected reply or echo after which a connection is
 	// replaced.
 	mostSilent = 2
 )
 
-// pulse checks that the connections of a Notifier's Subscribers work and go to the server that executes the lock's
-// commands. While there are waiters, once a second, it publishes an echo with the client of those commands, on a
-// separate channel to which the Subscribers subscribe. If the echo does not arrive on a connection, the connection is
-// dead or goes to another server, such as after a failover.
+// pulse checks that the connections of a Notifier's Subscribers work, and that they are connected to the server that
+// executes the lock's commands. While there are waiters, the pulse uses the client that sends those commands to publish
+// an echo once a second, on a separate channel to which the Subscribers subscribe. If the echo does not arrive on a
+// connection, the connection is dead or is connected to another server, for example after a failover.
 //
-// A Subscriber for sharded channels uses no echo. Instead, the pulse checks that its node still has its channels, and
-// sends a PING on its connection. If Redis refuses the echoes, other Subscribers also send a PING.
+// A Subscriber for sharded channels receives no echo. Instead, the pulse checks that the channels of the Subscriber
+// have not moved to another node, and sends a PING on the connection. If Redis refuses the echoes, the pulse sends a
+// PING on the connection of every Subscriber.
 type pulse struct {
 	node    goredis.Node
 	stop    context.CancelFunc
@@ -56,14 +58,14 @@ func newPulse(node goredis.Node) *pulse {
 	}
 }
 
-// echoOf returns a new channel name that matches the ACL patterns of the lock's channel, so that the user has the right
-// to use it.
+// echoOf returns a random name for the echo channel. The name matches the same ACL patterns as the lock's channel, so
+// that the user has the right to use it.
 func echoOf(channel string) string {
 	family, lock, _ := strings.Cut(channel, ":")
 	return family + ":echo:" + rand.Text() + ":" + lock
 }
 
-// join adds a Subscriber that now has a waiter on the channel.
+// join makes the pulse check a Subscriber that now has a waiter on the channel.
 func (p *pulse) join(s *Subscriber, channel string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -78,14 +80,15 @@ func (p *pulse) join(s *Subscriber, channel string) {
 	}
 }
 
-// leave removes a Subscriber that has no waiters now.
+// leave makes the pulse stop checking a Subscriber that has no more waiters or is closed.
 func (p *pulse) leave(s *Subscriber) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.members, s)
 }
 
-// close ends the pulse and waits for its goroutines, at most two seconds, because go-redis may be dialling.
+// close stops the pulse and waits for its goroutines. It waits for at most two seconds, because go-redis may be opening
+// a connection.
 func (p *pulse) close() {
 	p.stop()
 	deadline := time.Now().Add(bounded.Patience)
@@ -95,7 +98,6 @@ func (p *pulse) close() {
 	p.calls.CloseBy(deadline)
 }
 
-// mute ends the echoes: Redis has refused them.
 func (p *pulse) mute() { p.refused.Store(true) }
 
 // present returns the Subscribers that have waiters.
@@ -109,7 +111,7 @@ func (p *pulse) present() []*Subscriber {
 	return all
 }
 
-// run ticks while there are members.
+// run calls tick once a second while any Subscriber has waiters.
 func (p *pulse) run() {
 	ticker := time.NewTicker(beat)
 	defer ticker.Stop()
@@ -164,8 +166,8 @@ func (p *pulse) tick(number int64, members []*Subscriber) {
 	}
 }
 
-// publish publishes an echo with the client of the lock's commands, and returns how many connections to its server have
-// received it.
+// publish publishes an echo with the client that sends the lock's commands. It returns how many connections to the
+// server that executed PUBLISH have received the echo.
 func (p *pulse) publish(number int64) (receivers int64, err error) {
 	reply := make(chan int64, 1)
 	err = p.calls.Do(p.ctx, func() error {
@@ -179,16 +181,17 @@ func (p *pulse) publish(number int64) (receivers int64, err error) {
 	return receivers, err
 }
 
-// numberOf returns an echo's number; 0 for any other message.
+// numberOf returns the number of an echo, or 0 for any other message.
 func numberOf(payload string) int64 {
 	n, _ := strconv.ParseInt(payload, 10, 64)
 	return n
 }
 
-// tick checks the Subscriber's connection. It replaces a connection that has been silent for mostSilent ticks;
-// otherwise it prepares the next echo or sends a PING. It reports whether the Subscriber is subscribed to the echoes.
+// tick checks the Subscriber's connection. If an expected reply or echo has been missing for mostSilent ticks, tick
+// replaces the connection. Otherwise tick subscribes to the echo channel or, where no echoes are used, sends a PING. It
+// reports whether Redis has confirmed the subscription to the echo channel.
 func (s *Subscriber) tick(ctx context.Context) (listens bool) {
-	if s.cluster != nil && s.elsewhere(ctx) {
+	if s.cluster != nil && s.channelMoved(ctx) {
 		s.move(nil)
 		return false
 	}
@@ -229,7 +232,7 @@ func (s *Subscriber) tick(ctx context.Context) (listens bool) {
 	return listens
 }
 
-// listen starts or ends the subscription to the echoes. The caller holds mu.
+// listen subscribes to the echo channel, or unsubscribes from it if on is false. The caller holds mu.
 func (s *Subscriber) listen(on bool) {
 	switch {
 	case on && s.echo == nil:
@@ -242,7 +245,8 @@ func (s *Subscriber) listen(on bool) {
 	}
 }
 
-// expect records that an echo was published, if the Subscriber is subscribed to the echoes.
+// expect records the number of an echo that the Subscriber must receive. It does nothing if the Subscriber is not
+// subscribed to the echo channel.
 func (s *Subscriber) expect(number int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -251,7 +255,8 @@ func (s *Subscriber) expect(number int64) {
 	}
 }
 
-// missed replaces the connection if the echo has not arrived on it. Redis has reported that it had no receiver.
+// missed replaces the Subscriber's connection after Redis has reported that an echo had no receiver; number is the
+// echo's number. It keeps a connection on which that echo did arrive, or whose subscription has changed since.
 func (s *Subscriber) missed(number int64) {
 	s.mu.Lock()
 	n := s.now
@@ -262,8 +267,9 @@ func (s *Subscriber) missed(number int64) {
 	}
 }
 
-// elsewhere reports whether, according to the cluster client's slots, another node now has one of the channels.
-func (s *Subscriber) elsewhere(ctx context.Context) bool {
+// channelMoved reports whether, according to the cluster client's slots, one of the channels now belongs to another
+// node.
+func (s *Subscriber) channelMoved(ctx context.Context) bool {
 	here := goredis.Node{Client: s.client}.Addr()
 	s.mu.Lock()
 	var names []string

@@ -9,10 +9,10 @@ import (
 	"github.com/lockbench/lockbench/internal/pause"
 )
 
-// session is one connection of a Subscriber; go-redis replaces a connection that breaks within it.
+// session is one PubSub of go-redis, which connects again by itself if its connection breaks.
 //
-// It has two goroutines. receive only delivers messages, so that none is ever dropped. send writes SUBSCRIBE and
-// UNSUBSCRIBE in the order of the decisions, so that waiters do not write to the network themselves.
+// A session runs two goroutines. receive only delivers messages, so that no message is dropped. send writes SUBSCRIBE
+// and UNSUBSCRIBE, so that waiters do not write to the network themselves.
 type session struct {
 	pubsub *redis.PubSub
 	ctx    context.Context
@@ -29,13 +29,13 @@ type session struct {
 	received atomic.Int64 // messages of any kind
 }
 
-// newSession returns a session that opens no connection yet.
+// newSession returns a session whose connection is opened by its first command.
 func (s *Subscriber) newSession() *session {
 	ctx, end := context.WithCancel(s.ctx)
 	return &session{pubsub: s.client.Subscribe(ctx), ctx: ctx, end: end, signal: make(chan struct{}, 1)}
 }
 
-// start starts a session's goroutines. The caller holds mu.
+// start starts the session's goroutine send, unless it runs already. The caller holds mu.
 func (s *Subscriber) start(n *session) {
 	n.started = n.started || s.tasks.Go(func() { s.send(n) })
 }
@@ -52,7 +52,7 @@ func (n *session) close() {
 	_ = n.pubsub.Close()
 }
 
-// send brings the subscriptions in line with the waiters.
+// send subscribes to and unsubscribes from channels according to decide, each time the session is woken.
 func (s *Subscriber) send(n *session) {
 	for receiving := false; ; {
 		select {
@@ -78,10 +78,11 @@ func (s *Subscriber) send(n *session) {
 	}
 }
 
-// write changes the subscriptions and returns the error of the new ones.
+// write unsubscribes from and subscribes to channels, and sends a PING if pings is true. It returns the error of the
+// new subscriptions.
 func (s *Subscriber) write(n *session, wanted, unwanted []string, pings bool) error {
 	if len(unwanted) > 0 {
-		// An error means that the connection is broken; the next connection does not have these subscriptions.
+		// An error means that the connection is broken. go-redis does not renew these subscriptions on the next connection.
 		_ = s.call(n, n.pubsub.Unsubscribe, n.pubsub.SUnsubscribe, unwanted)
 	}
 	if pings {
@@ -97,8 +98,8 @@ func (s *Subscriber) write(n *session, wanted, unwanted []string, pings bool) er
 	return err
 }
 
-// call calls one of two methods. It calls the one for sharded channels separately for each channel, because they may
-// be in several hash slots.
+// call passes all channels to plain in one call. For sharded channels it calls sharded for each channel instead,
+// because the channels may be in several hash slots.
 func (s *Subscriber) call(
 	n *session, plain, sharded func(context.Context, ...string) error, channels []string,
 ) error {
@@ -113,7 +114,8 @@ func (s *Subscriber) call(
 	return nil
 }
 
-// receive delivers the messages that arrive. go-redis reconnects and subscribes again within Receive.
+// receive handles messages, confirmations and errors until the session ends. go-redis reconnects and subscribes again
+// within Receive.
 func (s *Subscriber) receive(n *session) {
 	for failures := 0; ; {
 		message, err := n.pubsub.Receive(n.ctx)

@@ -17,7 +17,7 @@ import (
 )
 
 // shards is the Notifier of a process on a cluster. It has one Subscriber for channels of PUBLISH, and one for each
-// node with sharded channels on which the process waits.
+// node that serves sharded channels on which the process waits.
 type shards struct {
 	cluster *redis.ClusterClient
 	pulse   *pulse // checks all connections
@@ -31,7 +31,8 @@ type shards struct {
 	byNode map[string]*Subscriber
 }
 
-// NewNotifier returns the Notifier of a process, on a single server or a cluster. For wakes see NewSubscriber.
+// NewNotifier returns the Notifier of a process, on a single server or a cluster. NewSubscriber explains the parameter
+// wakes.
 func NewNotifier(node goredis.Node, wakes func(payload string) int, flaws Flaws) Notifier {
 	if !node.Clustered() {
 		return NewSubscriber(node, wakes, flaws)
@@ -47,7 +48,8 @@ func NewNotifier(node goredis.Node, wakes func(payload string) int, flaws Flaws)
 // Open opens the connection on which messages of PUBLISH arrive.
 func (l *shards) Open(ctx context.Context) error { return l.plain.Open(ctx) }
 
-// Join subscribes on the connection to the node that has the topic's hash slot.
+// Join subscribes to the topic. For a sharded topic it uses the connection to the node that has the channel's hash
+// slot.
 func (l *shards) Join(ctx context.Context, topic Topic, limit time.Duration) (Registration, error) {
 	if !topic.Sharded {
 		return l.plain.Join(ctx, topic, limit)
@@ -65,7 +67,8 @@ func (l *shards) Join(ctx context.Context, topic Topic, limit time.Duration) (Re
 	return at.Join(ctx, topic, limit)
 }
 
-// at returns the Subscriber for a node, or a new one if the last one has ended.
+// at returns the Subscriber for a node. If there is none, or if the previous Subscriber has ended, at creates a new
+// one.
 func (l *shards) at(node redis.UniversalClient) (*Subscriber, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -85,7 +88,7 @@ func (l *shards) at(node redis.UniversalClient) (*Subscriber, error) {
 	return s, nil
 }
 
-// Close closes all connections, within two seconds.
+// Close closes all connections. It returns after at most two seconds, even if go-redis is still opening one of them.
 func (l *shards) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -95,8 +98,8 @@ func (l *shards) Close() error {
 	return closeAll(all, l.pulse.close, l.calls.Close)
 }
 
-// closeAll closes the Subscribers of a Notifier and calls the other functions, all concurrently, because each may take
-// two seconds.
+// closeAll closes the given Subscribers and calls the functions rest, all concurrently, because each may take two
+// seconds.
 func closeAll(all []*Subscriber, rest ...func()) error {
 	errs := make([]error, len(all))
 	var closing sync.WaitGroup

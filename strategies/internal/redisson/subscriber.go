@@ -18,8 +18,8 @@ import (
 // Subscriber is a Notifier for all waiters of a process. It has one connection, with a subscription to each channel
 // that has waiters.
 //
-// The first use starts a session. The pulse replaces the session when its connection is silent or goes to another
-// server than the lock's commands.
+// The first use starts a session. The pulse replaces the session when the session's connection is silent, or is not
+// connected to the server that executes the lock's commands.
 type Subscriber struct {
 	client  redis.UniversalClient // opens the connection
 	cluster *redis.ClusterClient  // for sharded channels; nil for others
@@ -44,8 +44,8 @@ type Subscriber struct {
 }
 
 // NewSubscriber returns a Subscriber that opens a connection of the node's client when it is first used. wakes returns
-// how many waiters a message with the given payload wakes. It is called with an empty payload after the connection
-// broke or was replaced, because messages may have been missed.
+// how many waiters a message with the given payload wakes. After the connection has broken or has been replaced, the
+// Subscriber calls wakes with an empty payload, because messages may have been missed.
 func NewSubscriber(node goredis.Node, wakes func(payload string) int, flaws Flaws) *Subscriber {
 	s := newSubscriber(node.Client, newPulse(node), wakes, flaws)
 	s.own = true
@@ -70,8 +70,8 @@ func newSubscriber(
 	return s
 }
 
-// newShardSubscriber is newSubscriber for the sharded channels of one node of a cluster. The Subscriber ends when its
-// connection breaks or a channel moves to another node; its waiters then get errMoved.
+// newShardSubscriber returns a Subscriber for the sharded channels of one node of a cluster. The Subscriber ends when
+// its connection breaks or a channel moves to another node. Its waiters then get errMoved.
 func newShardSubscriber(
 	cluster *redis.ClusterClient, node redis.UniversalClient, pulse *pulse, wakes func(payload string) int, flaws Flaws,
 ) *Subscriber {
@@ -80,16 +80,17 @@ func newShardSubscriber(
 	return s
 }
 
-// One is the function wakes for a lock: each message wakes one waiter.
+// One is the argument wakes of NewSubscriber for a lock, because each message of a lock wakes one waiter.
 func One(string) int { return 1 }
 
-// Open opens the connection. It returns early if ctx ends.
+// Open opens the connection in advance, so that the first waiter does not wait for it. If ctx ends first, Open returns
+// an error.
 func (s *Subscriber) Open(ctx context.Context) error {
 	return s.calls.Do(ctx, func() error { return s.session().pubsub.Ping(ctx) })
 }
 
-// Close closes the connection. It waits at most two seconds, because go-redis does not close a connection while it is
-// opening it, which may take as long as the client's timeouts.
+// Close closes the connection. It waits at most two seconds, because go-redis cannot close a connection that it is
+// still opening, and opening may take as long as the client's timeouts.
 func (s *Subscriber) Close() error {
 	s.stop(strategies.ErrClosed)
 	s.pulse.leave(s)
@@ -109,14 +110,15 @@ func (s *Subscriber) Close() error {
 	return err
 }
 
-// session returns the present session.
+// session returns the current session, which the pulse may replace later.
 func (s *Subscriber) session() *session {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.now
 }
 
-// Join adds a waiter. The topic must be sharded if and only if the Subscriber is.
+// Join adds a waiter. It returns when the waiter's subscription is confirmed, but after limit at the latest. The topic
+// must be sharded if and only if the Subscriber is.
 func (s *Subscriber) Join(ctx context.Context, topic Topic, limit time.Duration) (Registration, error) {
 	name := topic.Channel
 	s.mu.Lock()
@@ -154,7 +156,8 @@ func (s *Subscriber) Join(ctx context.Context, topic Topic, limit time.Duration)
 	return w, nil
 }
 
-// channel returns the channel of that name. If it is new, send will subscribe to it. The caller holds mu.
+// channel returns the channel with the given name. If the channel is new, send will subscribe to it. The caller holds
+// mu.
 func (s *Subscriber) channel(name string) *channel {
 	c := s.channels[name]
 	if c == nil {
@@ -165,7 +168,8 @@ func (s *Subscriber) channel(name string) *channel {
 	return c
 }
 
-// left is called when a waiter has left a channel. The caller holds mu.
+// left makes send unsubscribe from a channel whose last waiter has left. When the last waiter of the Subscriber has
+// left, left makes the pulse stop checking the Subscriber. The caller holds mu.
 func (s *Subscriber) left(c *channel) {
 	if c.members == 0 && s.channels[c.name] == c && !s.flaws.Hoards {
 		s.look(c.name)
@@ -176,14 +180,14 @@ func (s *Subscriber) left(c *channel) {
 	}
 }
 
-// look makes send check a channel. The caller holds mu.
+// look makes send check whether the Subscriber must subscribe to a channel or unsubscribe from it. The caller holds mu.
 func (s *Subscriber) look(name string) {
 	s.changed[name] = struct{}{}
 	s.now.wakeUp()
 }
 
-// decide returns, for the present session, the channels to subscribe to, those to unsubscribe from, and whether to send
-// a PING.
+// decide returns the channels that session n must subscribe to, those to unsubscribe from, and whether to send a PING.
+// It returns nothing if n has been replaced.
 func (s *Subscriber) decide(n *session) (wanted, unwanted []string, pings bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -196,8 +200,8 @@ func (s *Subscriber) decide(n *session) (wanted, unwanted []string, pings bool) 
 		case c == nil:
 			unwanted = append(unwanted, name)
 		case c.members == 0 && c.subscribed && !c.known:
-			// The confirmation is in transit and must not be taken for that of a later subscription to the same channel.
-			// confirmed will check the channel again.
+			// Redis has not confirmed the subscription yet. The next confirmation must not be taken for that of a later
+			// subscription to the same channel, so the function confirmed will check the channel again.
 		case c.members == 0:
 			delete(s.channels, name)
 			if c.subscribed {
@@ -214,7 +218,8 @@ func (s *Subscriber) decide(n *session) (wanted, unwanted []string, pings bool) 
 	return wanted, unwanted, pings
 }
 
-// fail ends the channels whose subscription is not confirmed yet; a later Join starts a new one.
+// fail removes the named channels that are not confirmed yet, and gives err to their waiters. A later Join subscribes
+// again.
 func (s *Subscriber) fail(n *session, err error, names []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -244,7 +249,7 @@ func (s *Subscriber) released(n *session, name, payload string) {
 	case c == s.echo:
 		s.heard = max(s.heard, numberOf(payload))
 	case c.known && s.flaws.Hoards && c.parked.Len() == 0:
-		c.owed++
+		c.savedWakeUps++
 	case c.known:
 		// Messages before the confirmation (c.known is false) belong to an earlier subscription to the channel. They wake no
 		// waiter, because waiters try again after the confirmation.
@@ -252,9 +257,9 @@ func (s *Subscriber) released(n *session, name, payload string) {
 	}
 }
 
-// refused handles a subscription that Redis has refused: the waiters that wait for a confirmation get the error. Redis
-// does not name the refused channel, and refuses either all channels of one SUBSCRIBE or none. If the channel of the
-// echoes may be the cause, the echoes end and the other channels are subscribed again.
+// refused handles a subscription that Redis has refused. Redis refuses either all channels of one SUBSCRIBE or none,
+// and does not name the channel to which the user has no right. Waiters on unconfirmed channels get err. If the echo
+// channel may be the cause, refused instead stops the echoes and subscribes to the other channels again.
 func (s *Subscriber) refused(n *session, err error) {
 	s.mu.Lock()
 	var unconfirmed []string
@@ -277,8 +282,8 @@ func (s *Subscriber) refused(n *session, err error) {
 	s.fail(n, err, unconfirmed)
 }
 
-// confirmed handles a confirmed subscription: the waiters for it continue. If the channel was already subscribed on an
-// earlier connection, messages may have been missed, so waiters are woken to try again.
+// confirmed handles the confirmation of a subscription, after which waiters in Join return. If the channel was already
+// confirmed on an earlier connection, messages may have been missed, so waiters are woken to try again.
 func (s *Subscriber) confirmed(n *session, name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -294,7 +299,8 @@ func (s *Subscriber) confirmed(n *session, name string) {
 	}
 }
 
-// outage handles a broken connection: waiters that wait for a subscription fail, and parked ones try once.
+// outage handles a connection that go-redis could not replace at once. Waiters whose subscription is not confirmed get
+// err. first is true for the first call of an outage, which wakes the parked waiters to try once.
 func (s *Subscriber) outage(n *session, err error, first bool) {
 	s.mu.Lock()
 	var names []string
@@ -302,7 +308,7 @@ func (s *Subscriber) outage(n *session, err error, first bool) {
 		for name, c := range s.channels {
 			names = append(names, name)
 			if first {
-				c.wake(everybody)
+				c.wake(allWaiters)
 			}
 		}
 	}
@@ -310,8 +316,8 @@ func (s *Subscriber) outage(n *session, err error, first bool) {
 	s.fail(n, err, names)
 }
 
-// replace begins a new session and subscribes to all channels again. Waiters are woken when this is confirmed. A
-// Subscriber for sharded channels ends instead.
+// replace begins a new session and subscribes to all channels again. Waiters are woken when Redis has confirmed the
+// subscriptions. A Subscriber for sharded channels ends instead.
 func (s *Subscriber) replace(old *session) {
 	if s.cluster != nil {
 		s.move(nil)
@@ -341,7 +347,7 @@ func (s *Subscriber) replace(old *session) {
 	}
 }
 
-// errMoved is the error of a waiter whose channel may have moved to another node.
+// errMoved is returned to a waiter whose channel may have moved to another node. The waiter must join again.
 var errMoved = errors.New("the channel's node has ended the subscription")
 
 // move ends a Subscriber for sharded channels, so that its waiters look up the node that has their channel now.

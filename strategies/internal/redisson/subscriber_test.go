@@ -19,7 +19,7 @@ const channel = "channel"
 
 func topic(channel string) redisson.Topic { return redisson.Topic{Channel: channel} }
 
-// queue is waiters on one channel of a Subscriber, by number.
+// queue is a group of waiters on one channel of a Subscriber. Tests identify a waiter by its index in places.
 type queue struct {
 	t          *testing.T
 	outside    redis.UniversalClient
@@ -30,7 +30,8 @@ type queue struct {
 	parking    sync.WaitGroup
 }
 
-// newQueue makes n waiters join and park, one after the other.
+// newQueue starts a server and a Subscriber with the function wakes, and makes n waiters join and park, one after the
+// other.
 func newQueue(t *testing.T, n int, wakes func(string) int) *queue {
 	server := redistest.Start(t)
 	q := &queue{
@@ -56,7 +57,6 @@ func newQueue(t *testing.T, n int, wakes func(string) int) *queue {
 	return q
 }
 
-// park returns when waiter i sleeps.
 func (q *queue) park(ctx context.Context, i int) {
 	q.t.Helper()
 	q.parking.Go(func() {
@@ -68,7 +68,7 @@ func (q *queue) park(ctx context.Context, i int) {
 	q.sleep()
 }
 
-// sleep waits until the expected number of waiters sleep.
+// sleep waits until exactly q.parked waiters are parked.
 func (q *queue) sleep() {
 	q.t.Helper()
 	poll.Until(q.t, strconv.Itoa(q.parked)+" waiters are parked", func() bool {
@@ -76,7 +76,8 @@ func (q *queue) sleep() {
 	})
 }
 
-// publish returns the n waiters whom a message wakes, ordered.
+// publish publishes payload and waits until the message has woken n waiters. It returns their indexes in ascending
+// order.
 func (q *queue) publish(payload string, n int) []int {
 	q.t.Helper()
 	if err := q.outside.Publish(q.t.Context(), channel, payload).Err(); err != nil {
@@ -97,7 +98,7 @@ func (q *queue) publish(payload string, n int) []int {
 	return woken
 }
 
-// end makes all waiters leave.
+// end wakes each parked waiter with a message, and makes all waiters leave.
 func (q *queue) end() {
 	for range q.parked {
 		q.publish("0", 1)
@@ -107,9 +108,9 @@ func (q *queue) end() {
 	}
 }
 
-// A waiter that was woken in vain parks again at the end: the k-th message wakes the k-th waiter in turn, so that no
-// waiter starves.
-func TestMessageWakesTheLongestParked(t *testing.T) {
+// Five waiters park one after the other, and each parks again after a message has woken it. Message k must wake waiter
+// k modulo 5, so that no waiter starves.
+func TestMessageWakesLongestParkedWaiter(t *testing.T) {
 	const waiters, rounds = 5, 3
 	q := newQueue(t, waiters, redisson.One)
 	for k := range rounds * waiters {
@@ -121,8 +122,9 @@ func TestMessageWakesTheLongestParked(t *testing.T) {
 	q.end()
 }
 
-// A message that frees n wakes n, from the front.
-func TestMessageWakesAsManyAsItSays(t *testing.T) {
+// The payload is the number that wakes returns. A message must wake this number of waiters, those that have been parked
+// longest first.
+func TestMessageWakesItsNumberOfWaiters(t *testing.T) {
 	q := newQueue(t, 5, func(payload string) int {
 		n, _ := strconv.Atoi(payload)
 		return n
@@ -142,9 +144,9 @@ func TestMessageWakesAsManyAsItSays(t *testing.T) {
 	}
 }
 
-// A message without a sleeping waiter is kept: the next waiter that parks, after a try that may have been too early,
-// tries again, once for all such messages.
-func TestMessageToTheAwakeIsKept(t *testing.T) {
+// Three messages arrive while no waiter is parked. The next Park must return at once, because its waiter may have tried
+// before the messages were sent. The Park after it must sleep, because the three messages count as one.
+func TestMessageWithoutSleeperIsKept(t *testing.T) {
 	q := newQueue(t, 2, redisson.One)
 	q.publish("0", 1)
 	q.publish("0", 1)
@@ -161,7 +163,8 @@ func TestMessageToTheAwakeIsKept(t *testing.T) {
 	q.end()
 }
 
-// heard returns when all that was published before has been handed out.
+// heard waits until the Subscriber has handled all messages published so far. It does so by publishing one more
+// message, on another channel, and waiting for that.
 func (q *queue) heard() {
 	q.t.Helper()
 	place, err := q.subscriber.Join(q.t.Context(), topic("last"), time.Hour)
@@ -177,8 +180,9 @@ func (q *queue) heard() {
 	}
 }
 
-// A waiter that leaves with an unused wake-up, or with one used in vain, passes it on.
-func TestLeaverHandsOn(t *testing.T) {
+// A woken waiter leaves with handOn true, which must wake the next waiter. That one leaves with handOn false, after
+// which the third must sleep until a message arrives.
+func TestLeavingWaiterPassesWakeUpOn(t *testing.T) {
 	q := newQueue(t, 3, redisson.One)
 	if woken := q.publish("0", 1); woken[0] != 0 {
 		t.Fatalf("waiter %d was woken, want the first", woken[0])
@@ -197,7 +201,8 @@ func TestLeaverHandsOn(t *testing.T) {
 	q.places[0].Leave(false)
 }
 
-// A user without the right to the channel gets an error; others continue.
+// An ACL forbids a channel, so Join must return NOPERM for it. Waiters on an allowed channel must keep waiting. Once
+// the ACL allows the channel, Join must succeed.
 func TestRefusedSubscriptionFailsItsWaiters(t *testing.T) {
 	q := newQueue(t, 1, redisson.One)
 	if err := q.outside.Do(t.Context(), "ACL", "SETUSER", "default", "resetchannels", "&"+channel).Err(); err != nil {

@@ -14,33 +14,33 @@ import (
 
 // Notifier wakes the waiters for a lock when the lock may be free.
 type Notifier interface {
-	// Open opens connections before the first waiter comes.
+	// Open opens connections in advance, so that the first waiter does not wait for them.
 	Open(ctx context.Context) error
-	// Join subscribes to the topic and returns when the subscription is confirmed, so that no later message is missed, or
-	// when the limit is over. In the second case Park returns as soon as the subscription is confirmed. After errMoved the
-	// next Join may succeed.
+	// Join subscribes to the topic and returns when the subscription is confirmed, so that the waiter misses no later
+	// message. If this takes longer than limit, Join returns after limit, and Park then returns as soon as the
+	// subscription is confirmed. After errMoved the next Join may succeed.
 	Join(ctx context.Context, topic Topic, limit time.Duration) (Registration, error)
 	// Close ends the subscriptions. It must not be called while a waiter is parked.
 	Close() error
 }
 
-// Registration is one waiter's registration with a Notifier.
+// Registration is the membership of one waiter in a Notifier, from Join until Leave.
 type Registration interface {
-	// Park sleeps until the waiter must try again, because it was woken or the limit is over. It returns an error only if
-	// ctx ends, the Notifier is closed, the subscription was refused after Join had returned, or the registration has
-	// ended (errMoved). After an error the caller must call Leave.
+	// Park sleeps until the waiter is woken or the limit is over; the waiter must then try again. Park returns an error
+	// only if ctx ends, the Notifier is closed, the subscription was refused after Join had returned, or the registration
+	// has ended (errMoved). After an error the caller must call Leave.
 	Park(ctx context.Context, limit time.Duration) error
-	// Leave ends the registration. An unused wake-up goes to the next waiter. If handOn is true, the next waiter is woken
-	// in any case.
+	// Leave ends the registration. If handOn is true, or if the waiter was woken but has not tried since, the next waiter
+	// is woken.
 	Leave(handOn bool)
 }
 
-// Waiting describes how one waiter waits.
+// Waiting describes how one waiter waits for a lock.
 type Waiting struct {
 	Notifier Notifier
 	Topic    Topic
 	Probe    *strategies.Probe
-	// Left is the longest sleep of the waiter before its next try, even if the subscription is not confirmed.
+	// Left is the longest time for which the waiter sleeps before its next try, even if the subscription is not confirmed.
 	Left  time.Duration
 	Blind bool // the waiter parks after subscribing, without another try
 	// Brief is true if the waiter's lease may end earlier than other waiters expect. The next waiter is then woken to
@@ -48,8 +48,8 @@ type Waiting struct {
 	Brief bool
 }
 
-// Wait joins the Notifier and calls try until it succeeds or fails, or ctx ends. Between tries it parks for at most the
-// time that try returns.
+// Wait joins the Notifier and calls try until try takes the lock or returns an error, or ctx ends. Between two tries,
+// Wait parks for at most the duration left that the last try returned.
 func (w Waiting) Wait(ctx context.Context, try func() (taken bool, left time.Duration, err error)) error {
 	left := w.Left
 	place, err := w.join(ctx, left)
@@ -74,17 +74,18 @@ func (w Waiting) Wait(ctx context.Context, try func() (taken bool, left time.Dur
 			w.Probe.Wake(taken)
 		}
 		if taken || err != nil {
-			// A waiter that fails may have used a wake-up that another waiter needs.
+			// A waiter that ends with an error may have used up a wake-up that another waiter needs.
 			place.Leave(err != nil || w.Brief)
 			return err
 		}
 	}
 }
 
-// joinings is the number of times that a waiter tries to find the node that has its channel.
+// joinings is the number of times that a waiter tries to join while its channel is moving to another node. After that
+// the waiter's Acquire fails.
 const joinings = 10
 
-// join joins the Notifier. It tries again while the topic is moving to another node.
+// join joins the Notifier. If the topic's channel is moving to another node, it tries again, up to joinings times.
 func (w Waiting) join(ctx context.Context, limit time.Duration) (Registration, error) {
 	for failures := 1; ; failures++ {
 		place, err := w.Notifier.Join(ctx, w.Topic, limit)
@@ -98,7 +99,7 @@ func (w Waiting) join(ctx context.Context, limit time.Duration) (Registration, e
 	}
 }
 
-// waiter is a Registration with a Subscriber.
+// waiter is the Registration of one waiter with a Subscriber.
 type waiter struct {
 	subscriber *Subscriber
 	channel    *channel
