@@ -8,17 +8,16 @@ import (
 	"time"
 )
 
-// patience is how much longer than the node timeout a release or an extension waits for replies. A working Redis
+// patience is how long a release or an extension still waits for replies after the node timeout. A working Redis
 // replies sooner.
 const patience = time.Second
 
 // grace is the longest time for which a caller waits for the nodes after the end of its context.
 const grace = 200 * time.Millisecond
 
-// errNoAnswer is the error of a node that has not replied in time.
-var errNoAnswer = errors.New("no answer in time")
+// errNoAnswer is the error of a node that has not replied when ask returns.
+var errNoAnswer = errors.New("no reply in time")
 
-// answer is the reply of a node to a call.
 type answer struct {
 	node *node
 	yes  bool  // the node has done what the call requested
@@ -44,13 +43,13 @@ func (t *tally) add(a answer) {
 	}
 }
 
-// enough reports whether a caller needs no more answers; overtime is true if the node timeout is over.
+// enough reports whether a caller needs no more answers. overtime is true if the node timeout has passed.
 type enough func(t tally, overtime bool) bool
 
 // inTime is an enough function for a caller that needs only the answers within the node timeout.
 func inTime(_ tally, overtime bool) bool { return overtime }
 
-// poll is the result of a call to some nodes.
+// poll is the result of one call of ask.
 type poll struct {
 	answers []answer // one for each node; with errNoAnswer if ask did not wait for the node's reply
 	tally   tally
@@ -62,7 +61,8 @@ func (p *poll) add(a answer) {
 	p.tally.add(a)
 }
 
-// addAll counts the answers that have already arrived when a wait ends, because the caller itself may be delayed.
+// addAll counts the answers that are already in the channel. When a wait ends there may be several, because the caller
+// itself may be delayed.
 func (p *poll) addAll(answers <-chan answer) {
 	for range len(answers) {
 		p.tally.waiting--
@@ -70,13 +70,14 @@ func (p *poll) addAll(answers <-chan answer) {
 	}
 }
 
-// ask runs call for all nodes concurrently. It returns when all answers have arrived, when enough returns true, or
-// patience after the node timeout. If a yes arrives after that, it calls late with the node.
+// ask runs call for all nodes concurrently. It returns when all answers have arrived, when enough returns true, or when
+// patience has passed since the end of the node timeout. If a node answers yes after ask has returned, a goroutine
+// calls late with this node.
 //
-// If ctx ends, ask waits only for the rest of the node timeout, at most grace. The calls do not end with ctx, because
-// their results must be known. When ask returns, calls that still wait for a connection are cancelled. A goroutine
-// waits for the calls that were sent, until patience is over. Their connections stay open, because the reply determines
-// what must be undone.
+// If ctx ends, ask waits only until the node timeout ends, and no longer than grace. The calls do not end with ctx,
+// because their results must be known. When ask returns, calls that still wait for a connection are cancelled. A
+// goroutine waits for the calls that were sent, until patience is over. Their connections stay open, because the reply
+// determines what must be undone.
 func (l *Locker) ask(ctx context.Context, nodes []*node, timeout time.Duration, enough enough,
 	call func(context.Context, *node) (bool, error), late func(*node),
 ) poll {

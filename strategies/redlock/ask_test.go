@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// Answers that are there when the node timeout ends count: it may be the caller that is late.
+// The caller is so late that the node timeout has passed when it reads the replies. Replies that have arrived by then
+// must count.
 func TestAnswersCountForALateCaller(t *testing.T) {
 	t.Parallel()
 	nodes := []*node{{name: "one"}, {name: "two"}, {name: "three"}}

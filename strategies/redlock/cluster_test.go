@@ -23,13 +23,13 @@ func TestMain(m *testing.M) {
 }
 
 const (
-	// longTTL is the TTL of leases that must not help by running out.
+	// longTTL is the TTL of leases that must not expire during a test.
 	longTTL = time.Minute
 	// patience is how long a test waits for an expected event.
 	patience = 20 * time.Second
 )
 
-// cluster is a set of independent servers with a client for inspecting each.
+// cluster is a set of independent servers. look has a client for inspecting each.
 type cluster struct {
 	t       *testing.T
 	servers []*redistest.Server
@@ -56,15 +56,15 @@ func (c *cluster) nodes() []goredis.Node {
 }
 
 const (
-	// hangs is the node timeout of tests in which nodes hang, because the tests wait for it. On a busy machine a living
-	// node may be late too, which costs another round.
+	// hangs is the node timeout of tests in which nodes hang. It is short, because these tests wait until it has passed.
+	// On a busy machine a living node may miss it, which costs another round.
 	hangs = 100 * time.Millisecond
-	// lives is the node timeout of tests in which each living node must answer in time.
+	// lives is the node timeout of tests that need the reply of every living node.
 	lives = time.Second
 )
 
-// quickly retries often, so that tests take little time. Its node timeout is one
-// that a living node keeps on any machine.
+// quickly returns the default Options with short sleeps between rounds, so that tests take little time, and a node
+// timeout of 5 s, so that every living node replies in time. change, if not nil, then edits these Options.
 func quickly(change func(*redlock.Options)) redlock.Options {
 	options := redlock.Defaults()
 	options.MinDelay, options.MaxDelay = time.Millisecond, 10*time.Millisecond
@@ -75,11 +75,13 @@ func quickly(change func(*redlock.Options)) redlock.Options {
 	return options
 }
 
-// impatiently and bravely are for quickly where nodes hang.
-func impatiently(o *redlock.Options) { o.NodeTimeout = hangs }
-func bravely(o *redlock.Options)     { o.NodeTimeout = lives }
+// impatiently and withLongNodeTimeout are arguments of quickly. They set the node timeout to hangs and lives,
+// respectively.
+func impatiently(o *redlock.Options)         { o.NodeTimeout = hangs }
+func withLongNodeTimeout(o *redlock.Options) { o.NodeTimeout = lives }
 
-// open opens an instance with connections to all nodes.
+// open opens a Locker and calls its Prepare. If config has no nodes, the Locker uses all servers. If config has no TTL,
+// it is longTTL.
 func (c *cluster) open(config goredis.Config, options redlock.Options) *redlock.Locker {
 	c.t.Helper()
 	if config.Nodes == nil {
@@ -99,7 +101,7 @@ func (c *cluster) open(config goredis.Config, options redlock.Options) *redlock.
 	return locker
 }
 
-// tokens returns the values of key on the given nodes; "" means none.
+// tokens returns the value of key on each of the given nodes, or "" for a node without the key.
 func (c *cluster) tokens(key string, nodes ...int) []string {
 	c.t.Helper()
 	var tokens []string
@@ -113,8 +115,7 @@ func (c *cluster) tokens(key string, nodes ...int) []string {
 	return tokens
 }
 
-// nothingAt checks that none of the given nodes has the key.
-func (c *cluster) nothingAt(key string, nodes ...int) {
+func (c *cluster) assertNoKey(key string, nodes ...int) {
 	c.t.Helper()
 	for i, token := range c.tokens(key, nodes...) {
 		if token != "" {
@@ -123,16 +124,16 @@ func (c *cluster) nothingAt(key string, nodes ...int) {
 	}
 }
 
-// soonNothingAt waits until none of the nodes has the key, because late grants are released in the background.
-func (c *cluster) soonNothingAt(key string, nodes ...int) {
+// waitUntilNoKey waits until none of the given nodes has the key, because late grants are released in the background.
+func (c *cluster) waitUntilNoKey(key string, nodes ...int) {
 	c.t.Helper()
 	poll.Until(c.t, "nothing is left on the nodes", func() bool {
 		return strings.Join(c.tokens(key, nodes...), "") == ""
 	})
 }
 
-// resume lets nodes continue, and returns when they have read the commands that were sent during the pause: the
-// answer to one command may overtake them, the answer to the next cannot.
+// resume resumes paused nodes, and waits until they have read the commands that were sent during the pause. It sends
+// each node two PINGs: the first may overtake these commands, but the second may not.
 func (c *cluster) resume(nodes ...int) {
 	c.t.Helper()
 	for _, i := range nodes {
@@ -145,8 +146,8 @@ func (c *cluster) resume(nodes ...int) {
 	}
 }
 
-// nothingLeft lets the nodes that hang go on, and expects that what they answered too late is taken back, at the
-// latest when the Locker is closed.
+// nothingLeft resumes the hung nodes, and waits until no node has the key "key", which late grants may have set. It
+// then closes the Locker and checks this again.
 func (c *cluster) nothingLeft(locker *redlock.Locker, hung ...int) {
 	c.t.Helper()
 	c.resume(hung...)
@@ -154,11 +155,11 @@ func (c *cluster) nothingLeft(locker *redlock.Locker, hung ...int) {
 	for i := range c.servers {
 		all = append(all, i)
 	}
-	c.soonNothingAt("key", all...)
+	c.waitUntilNoKey("key", all...)
 	if err := locker.Close(); err != nil {
 		c.t.Fatal(err)
 	}
-	c.nothingAt("key", all...)
+	c.assertNoKey("key", all...)
 }
 
 // occupy gives the key to another owner on the given nodes.

@@ -10,8 +10,8 @@ import (
 
 func init() { strategies.RegisterStrategy(redlock.Strategy()) }
 
-// The node timeout is far longer than the default, because on a busy machine a node may not answer within 50 ms, and
-// then the lock gives up as designed.
+// The node timeout is far longer than the default of 50 ms. A busy machine may exceed the default, and the lock then
+// gives up as designed.
 func TestConformance(t *testing.T) {
 	const patient = "node-timeout=2s,min-delay=1ms,max-delay=20ms"
 	trial.Conform(t, "redlock:"+patient, "redlock:mode=sequential,"+patient)

@@ -36,7 +36,7 @@ func Example() {
 		log.Print(err)
 		return
 	}
-	// There is no fencing token: nothing is begun that may not end in time.
+	// Redlock has no fencing token, so the work begins only if the lease is valid for longer than the work takes.
 	if time.Until(lease.ValidUntil()) > 2*time.Second {
 		fmt.Println("ship order 42")
 	}

@@ -61,9 +61,10 @@ func (held *lease) ValidUntil() time.Time {
 	return ends[held.locker.quorum()-1]
 }
 
-// Release frees all nodes at the same time. It waits for all of them until the node timeout, and up to a second longer
-// for a quorum, but at most 0.2 s after the end of ctx. Nodes that do not reply are freed in the background. ErrNotHeld
-// means that fewer than a quorum of the nodes still had the lock.
+// Release frees all nodes concurrently. It waits for all replies until the node timeout ends. If a quorum may still
+// confirm the release, it then waits up to a second longer. It never waits longer than 0.2 s after the end of ctx.
+// Nodes that do not reply are freed in the background. ErrNotHeld means that fewer than a quorum of the nodes still had
+// the lock.
 func (held *lease) Release(ctx context.Context) error {
 	l := held.locker
 	if held.stop != nil {
@@ -85,10 +86,10 @@ func (held *lease) remains(n *node) time.Duration {
 	return ttl
 }
 
-// Extend renews the lease on the nodes that granted it; a quorum must still hold it. After an error the lease ends at
-// its previous end or ttl after the call, whichever is earlier, because some nodes may have executed the extension. A
-// node that has not replied may execute it even after a later call. The later call therefore does not prolong the lease
-// on that node beyond ttl.
+// Extend renews the lease on the nodes that granted it, and fails unless a quorum of the nodes still has the lock.
+// After an error the lease ends at its previous end or ttl after the call, whichever is earlier, because some nodes may
+// have executed the extension. A node that has not replied may execute the extension even after a later call of Extend.
+// On that node the later call therefore prolongs the lease by at most the ttl of the earlier call.
 func (held *lease) Extend(ctx context.Context, ttl time.Duration) error {
 	l := held.locker
 	ttl = ttl.Truncate(time.Millisecond)
@@ -110,12 +111,12 @@ func (held *lease) Extend(ctx context.Context, ttl time.Duration) error {
 		}, nil)
 	err := l.verdict("extend", held.claim, p.tally)
 	if left := Validity(ttl, time.Since(start), l.options.Drift); err == nil && left < max(l.options.MinValidity, 1) {
-		err = fmt.Errorf("extend %q: the nodes replied too late: %v of %v remain", held.claim.name, left, ttl)
+		err = fmt.Errorf("extend %q: the nodes replied too late: only %v of the TTL of %v remain", held.claim.name, left, ttl)
 	}
 	return err
 }
 
-// settled is an enough function that ends a wait after the node timeout, as soon as no answer can change the verdict.
+// settled is an enough function. After the node timeout it ends a wait as soon as no answer can change the verdict.
 func (l *Locker) settled(t tally, overtime bool) bool {
 	return overtime && (t.yes >= l.quorum() || t.yes+t.waiting < l.quorum())
 }

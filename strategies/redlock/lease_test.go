@@ -19,7 +19,7 @@ import (
 
 func TestValidUntilIsCountedFromTheFirstSet(t *testing.T) {
 	c := start(t, 3)
-	// 700 µs no node can count
+	// Redis counts TTLs in milliseconds, so the validity of the lease must not include the 700 µs.
 	locker := c.open(goredis.Config{TTL: 10*time.Second + 700*time.Microsecond}, quickly(nil))
 	before := time.Now()
 	lease := acquire(t, locker, "key")
@@ -36,8 +36,8 @@ func TestValidUntilIsCountedFromTheFirstSet(t *testing.T) {
 	release(t, lease)
 }
 
-// TestReleaseCountsTheQuorum takes nodes away from a lease, by expiry and by a new
-// owner.
+// TestReleaseCountsTheQuorum gives the key to another owner on none, two, three or all of five nodes. Release must
+// return ErrNotHeld if the lease has lost its quorum. It must never delete the other owner's keys.
 func TestReleaseCountsTheQuorum(t *testing.T) {
 	for _, test := range []struct {
 		lost []int
@@ -95,11 +95,12 @@ func TestExtendNeedsAQuorum(t *testing.T) {
 	if err := lease.Release(t.Context()); !errors.Is(err, strategies.ErrNotHeld) {
 		t.Errorf("release on two of five returned %v, want ErrNotHeld", err)
 	}
-	c.nothingAt("key", 3, 4)
+	c.assertNoKey("key", 3, 4)
 }
 
-// TestFailedShorteningIsBelieved shortens a lease on some nodes, without a quorum that confirms it.
-func TestFailedShorteningIsBelieved(t *testing.T) {
+// TestFailedShorteningCounts shortens a lease while two of three nodes are down. Extend must return an error.
+// ValidUntil must still become earlier, because the third node has shortened its key.
+func TestFailedShorteningCounts(t *testing.T) {
 	c := start(t, 3)
 	locker := c.open(goredis.Config{}, quickly(nil))
 	lease := acquire(t, locker, "key")
@@ -115,7 +116,6 @@ func TestFailedShorteningIsBelieved(t *testing.T) {
 	}
 }
 
-// countDials returns a node, and counts how often its client dials.
 func countDials(t *testing.T, server *redistest.Server) (goredis.Node, *atomic.Int64) {
 	dials := new(atomic.Int64)
 	options := *server.Node(t).Options
@@ -128,8 +128,8 @@ func countDials(t *testing.T, server *redistest.Server) (goredis.Node, *atomic.I
 	return goredis.Node{Client: client, Options: &options}, dials
 }
 
-// TestUnansweredShorteningLimitsLaterExtends makes nodes hang during an extension. They may execute it after a later
-// one.
+// TestUnansweredShorteningLimitsLaterExtends shortens a lease to 5 s while two of three nodes hang. These nodes may
+// execute the shortening after a later extension. The later extension must therefore not promise more than 5 s.
 func TestUnansweredShorteningLimitsLaterExtends(t *testing.T) {
 	t.Parallel()
 	c := start(t, 3)
@@ -162,8 +162,9 @@ func TestUnansweredShorteningLimitsLaterExtends(t *testing.T) {
 	release(t, lease)
 }
 
-// An unanswered extension on a minority does not limit later ones.
-func TestAHungMinorityDoesNotBoundLaterExtends(t *testing.T) {
+// One of three nodes does not reply to an extension that shortens the lease. A later extension must still make the
+// lease as long as requested.
+func TestHungMinorityDoesNotLimitLaterExtends(t *testing.T) {
 	t.Parallel()
 	c := start(t, 3)
 	locker := c.open(goredis.Config{}, quickly(func(o *redlock.Options) { o.NodeTimeout = hangs }))
@@ -186,7 +187,7 @@ func TestAHungMinorityDoesNotBoundLaterExtends(t *testing.T) {
 	release(t, lease)
 }
 
-func TestExtendRefusesWhatIsOnlyDrift(t *testing.T) {
+func TestExtendBelowDriftIsRefused(t *testing.T) {
 	c := start(t, 3)
 	locker := c.open(goredis.Config{}, quickly(nil))
 	lease := acquire(t, locker, "key")

@@ -16,8 +16,8 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/pending"
 )
 
-// node is one Redis with its state and its pending releases. The pending releases are separate for each node, so that a
-// node that is down does not delay the releases on other nodes.
+// node is one Redis server with its state and its pending releases. The pending releases are separate for each node, so
+// that a node that is down does not delay the releases on other nodes.
 type node struct {
 	client   redis.UniversalClient
 	name     string                    // the name in errors
@@ -29,8 +29,8 @@ func newNode(n goredis.Node, i int) *node {
 	return &node{client: n.Client, name: cmp.Or(n.Addr(), fmt.Sprintf("node %d", i+1))}
 }
 
-// note records the result of a call, to know since when the node has not replied. A call that was never sent does not
-// count.
+// note records the result of a call, so that the node's state shows since when it has not replied. A call that was
+// never sent does not count.
 func (n *node) note(err error) {
 	switch {
 	case err == nil:
@@ -58,8 +58,8 @@ func late(err error) bool {
 		errors.Is(err, redis.ErrPoolTimeout) || errors.As(err, &timeout) && timeout.Timeout()
 }
 
-// call sends a command and returns at the deadline of ctx even if the client ignores the deadline. If ctx is
-// cancelled before, the client stops waiting for a connection, but not for a reply.
+// call sends a command and returns at the deadline of ctx even if the client ignores the deadline. If ctx is cancelled
+// before its deadline, the client stops waiting for a connection, but not for a reply.
 func call[T any](ctx context.Context, n *node, send func() (T, error)) (T, error) {
 	deadline, _ := ctx.Deadline()
 	limited, cancel := context.WithDeadline(context.WithoutCancel(ctx), deadline)

@@ -18,7 +18,8 @@ import (
 	"github.com/lockbench/lockbench/strategies/redlock"
 )
 
-// TestTwoOfFiveHang measures the delay by nodes that accept connections and never answer.
+// TestTwoOfFiveHang acquires the lock while two nodes accept connections but never reply. An acquire must take at least
+// one node timeout in parallel mode and two in sequential mode, and not ten times as long.
 func TestTwoOfFiveHang(t *testing.T) {
 	t.Parallel()
 	for mode, timeouts := range map[string]time.Duration{redlock.Parallel: 1, redlock.Sequential: 2} {
@@ -41,24 +42,26 @@ func TestTwoOfFiveHang(t *testing.T) {
 				if got.Sub(began) < least {
 					t.Errorf("it took %v: the node timeouts are %v", got.Sub(began), least)
 				}
-				// The round began before all its timeouts.
+				// The validity counts from the beginning of the round, so the node timeouts shorten it.
 				validity := redlock.Validity(longTTL, 0, options.Drift)
 				until := lease.(strategies.Timed).ValidUntil()
 				if until.Before(began.Add(validity)) || until.After(got.Add(validity-least)) {
 					t.Errorf("got after %v, it is valid for %v from the call on", got.Sub(began), until.Sub(began))
 				}
 			}
-			// Another timeout, such as the client's, would delay each call.
+			// The fastest call counts: if the lock waited for another timeout, such as the client's, every call would take
+			// longer.
 			if fastest := slices.Min(times); fastest > 10*least {
 				t.Errorf("acquire and release took %v at least: the node timeouts are %v", fastest, least)
 			}
-			c.soonNothingAt("key", 0, 2, 3)
+			c.waitUntilNoKey("key", 0, 2, 3)
 			c.nothingLeft(locker, 1, 4)
 		})
 	}
 }
 
-// TestThreeOfFiveDown stops two nodes, without which each acquisition still takes one round, and then a third.
+// TestThreeOfFiveDown stops two nodes, after which an acquire must still take one round. It then stops a third, after
+// which an acquire must return ErrNoQuorum and leave no key.
 func TestThreeOfFiveDown(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -73,10 +76,10 @@ func TestThreeOfFiveDown(t *testing.T) {
 		t.Run(fmt.Sprintf("%s hung=%v", test.mode, test.hung), func(t *testing.T) {
 			t.Parallel()
 			c := start(t, 5)
-			probe, nothingAt := new(strategies.Probe), c.nothingAt
+			probe, nothingAt := new(strategies.Probe), c.assertNoKey
 			locker := c.open(goredis.Config{Probe: probe}, quickly(func(o *redlock.Options) {
 				if o.Mode = test.mode; test.hung {
-					o.NodeTimeout, nothingAt = hangs, c.soonNothingAt
+					o.NodeTimeout, nothingAt = hangs, c.waitUntilNoKey
 				}
 			}))
 			release(t, acquire(t, locker, "key"))
@@ -85,7 +88,7 @@ func TestThreeOfFiveDown(t *testing.T) {
 			if !test.hung {
 				c.open(goredis.Config{}, quickly(nil)) // Prepare must not mind
 				release(t, acquire(t, locker, "key"))
-				c.nothingAt("key", 1, 3, 4)
+				c.assertNoKey("key", 1, 3, 4)
 				if got := probe.Counts().Attempts; got != 2 {
 					t.Errorf("%d rounds for 2 acquisitions", got)
 				}
@@ -137,8 +140,8 @@ func TestNodesComeBack(t *testing.T) {
 	}
 }
 
-// TestLateSuccessIsUndone makes a node execute a SET only after its timeout, when the lock is already held on the
-// other nodes.
+// TestLateSuccessIsUndone makes one node execute its SET only after the other nodes have granted the lock. The lock
+// must delete the key on this node, and keep the lease on the others.
 func TestLateSuccessIsUndone(t *testing.T) {
 	t.Parallel()
 	for name, hang := range map[string]time.Duration{
@@ -148,7 +151,7 @@ func TestLateSuccessIsUndone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := start(t, 5)
-			locker := c.open(goredis.Config{}, quickly(bravely))
+			locker := c.open(goredis.Config{}, quickly(withLongNodeTimeout))
 			release(t, acquire(t, locker, "warm"))
 			var lease strategies.Lease
 			ran := locktest.Calls(t, c.look[2], func() {
@@ -163,27 +166,28 @@ func TestLateSuccessIsUndone(t *testing.T) {
 			if ran["set"] != 1 || ran["del"] != 1 {
 				t.Errorf("%v ran, want the late SET and its undoing", ran)
 			}
-			c.nothingAt("key", 2)
+			c.assertNoKey("key", 2)
 			for i, token := range c.tokens("key", 0, 1, 3, 4) {
 				if token == "" {
 					t.Errorf("the lease was lost on node %d of the 4 that granted it", i)
 				}
 			}
 			release(t, lease) // also after Close
-			c.nothingAt("key", 0, 1, 2, 3, 4)
+			c.assertNoKey("key", 0, 1, 2, 3, 4)
 		})
 	}
 }
 
-// TestReleaseIsMadeGood makes a node hang while the lock is released.
-func TestReleaseIsMadeGood(t *testing.T) {
+// TestUnansweredReleaseIsRepeated releases the lock while one node hangs. The release must be repeated on this node
+// after it resumes.
+func TestUnansweredReleaseIsRepeated(t *testing.T) {
 	t.Parallel()
 	c := start(t, 3)
-	locker := c.open(goredis.Config{}, quickly(bravely))
+	locker := c.open(goredis.Config{}, quickly(withLongNodeTimeout))
 	lease := acquire(t, locker, "key")
 	c.servers[0].Pause()
 	release(t, lease)
-	c.nothingAt("key", 1, 2)
+	c.assertNoKey("key", 1, 2)
 	c.servers[0].Resume()
 	poll.Until(t, "the release on the node that hung", func() bool { return c.tokens("key", 0)[0] == "" })
 
@@ -193,25 +197,26 @@ func TestReleaseIsMadeGood(t *testing.T) {
 	if err := lease.Release(t.Context()); err == nil || errors.Is(err, strategies.ErrNotHeld) {
 		t.Errorf("a release that two of three nodes did not answer returned %v", err)
 	}
-	c.nothingAt("key", 2)
+	c.assertNoKey("key", 2)
 }
 
-// TestUnsentReleaseIsMadeGood releases the lock while all connections to a node are in use.
-func TestUnsentReleaseIsMadeGood(t *testing.T) {
+// TestUnsentReleaseIsRepeated releases the lock while the only connection to one node is in use. The release must be
+// sent to this node once the connection is free.
+func TestUnsentReleaseIsRepeated(t *testing.T) {
 	t.Parallel()
 	c := start(t, 3)
 	nodes := c.nodes()
 	client := redis.NewClient(&redis.Options{Addr: c.servers[0].Addr, PoolSize: 1})
 	t.Cleanup(func() { _ = client.Close() })
 	nodes[0].Client = client
-	locker := c.open(goredis.Config{Nodes: nodes}, quickly(bravely))
+	locker := c.open(goredis.Config{Nodes: nodes}, quickly(withLongNodeTimeout))
 	lease := acquire(t, locker, "key")
 	taken := client.Conn()
 	if err := taken.Ping(t.Context()).Err(); err != nil {
 		t.Fatal(err)
 	}
 	release(t, lease)
-	c.nothingAt("key", 1, 2)
+	c.assertNoKey("key", 1, 2)
 	if c.tokens("key", 0)[0] == "" {
 		t.Error("node 0 was freed without a connection")
 	}
@@ -221,7 +226,8 @@ func TestUnsentReleaseIsMadeGood(t *testing.T) {
 	poll.Until(t, "the release on node 0", func() bool { return c.tokens("key", 0)[0] == "" })
 }
 
-// TestClientsThatIgnoreDeadlines uses clients that wait for their read timeout and ignore contexts' deadlines.
+// TestClientsThatIgnoreDeadlines uses clients that ignore the deadlines of contexts and have a read timeout of 8 s.
+// While one node hangs, three acquisitions together must take less than 8 s.
 func TestClientsThatIgnoreDeadlines(t *testing.T) {
 	t.Parallel()
 	const readTimeout = 8 * time.Second

@@ -20,8 +20,8 @@ const (
 const (
 	Quick = "quick" // at once
 	Never = "none"  // when Acquire ends, or when the TTL expires
-	// Granted is Quick as in published sample code, and unsafe: it frees only the nodes that answered yes in time, even
-	// when a lease is released. A node whose yes was late or lost keeps the key until the TTL expires.
+	// Granted is the unsafe form of Quick in published sample code. It frees only the nodes that answered yes within the
+	// node timeout, even when a lease is released. A node whose yes was late or lost keeps the key until the TTL expires.
 	Granted = "granted"
 )
 
@@ -29,12 +29,12 @@ const (
 const (
 	OnCall = "call"   // only by Lease.Extend
 	Renew  = "script" // also automatically, every TTL/3
-	// Again is Renew as in published sample code, and faulty: it repeats the SET NX of the acquire with the same value.
-	// This always fails, because the lease's own key exists.
+	// Again is the faulty form of Renew in published sample code. It repeats the SET NX of the acquire with the same
+	// value, which always fails, because the lease's own key exists.
 	Again = "again"
 )
 
-// Options are the options of the lock.
+// Options are the options that a user can set, as in redlock:mode=sequential.
 type Options struct {
 	Mode        string        `opt:"mode" help:"how a round sends to the nodes: parallel or sequential"`
 	NodeTimeout time.Duration `opt:"node-timeout" help:"longest wait for one node, but at most node-share of the TTL"`
@@ -64,7 +64,7 @@ func Defaults() Options {
 	}
 }
 
-// Validate returns all errors, joined.
+// Validate returns the errors of all options, joined.
 func (o Options) Validate() error {
 	var problems []error
 	fault := func(is bool, format string, args ...any) {
@@ -87,7 +87,7 @@ func (o Options) Validate() error {
 	return errors.Join(problems...)
 }
 
-// Refine describes the faults of the variants from published sample code.
+// Refine sets the caveats of the options from published sample code: release=granted, extend=again and drift=0.
 func (o Options) Refine(info strategies.Info) strategies.Info {
 	var caveats []string
 	if o.Release == Granted {
@@ -106,16 +106,16 @@ func (o Options) Refine(info strategies.Info) strategies.Info {
 	return info
 }
 
-// suits returns an error if no lease with the given TTL can have min-validity left after drift.
+// suits returns an error if a lease with this TTL has less than min-validity left after the allowance for drift.
 func (o Options) suits(ttl time.Duration) error {
 	if most := Validity(ttl, 0, o.Drift); most < max(o.MinValidity, 1) {
-		return fmt.Errorf("the TTL %v is too short for min-validity %v: after drift %v remain", ttl, o.MinValidity,
-			most)
+		return fmt.Errorf("the TTL %v is too short for min-validity %v: only %v remain after the allowance for drift",
+			ttl, o.MinValidity, most)
 	}
 	return nil
 }
 
-// timeout returns the node timeout for a lease with the given TTL.
+// timeout returns NodeTimeout, or NodeShare of the TTL if that is shorter.
 func (o Options) timeout(ttl time.Duration) time.Duration {
 	return min(o.NodeTimeout, time.Duration(o.NodeShare*float64(ttl)))
 }

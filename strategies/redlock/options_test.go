@@ -51,15 +51,15 @@ func TestEveryBadOptionIsNamed(t *testing.T) {
 	}
 }
 
-func TestNewRefusesWhatCannotWork(t *testing.T) {
+func TestNewRefusesInvalidOptions(t *testing.T) {
 	three := make([]goredis.Node, 3)
 	for name, test := range map[string]struct {
 		config goredis.Config
 		change func(*redlock.Options)
 		want   string
 	}{
-		"two nodes":    {goredis.Config{Nodes: three[:2], TTL: time.Second}, nil, "needs 3 nodes"},
-		"all is drift": {goredis.Config{Nodes: three, TTL: 2 * time.Millisecond}, nil, "after drift -20µs remain"},
+		"two nodes":    {goredis.Config{Nodes: three[:2], TTL: time.Second}, nil, "at least 3, not 2"},
+		"all is drift": {goredis.Config{Nodes: three, TTL: 2 * time.Millisecond}, nil, "-20µs remain after the allowance"},
 		"never so valid": {
 			goredis.Config{Nodes: three, TTL: time.Second},
 			func(o *redlock.Options) { o.MinValidity = 989 * time.Millisecond }, "988ms remain",

@@ -13,7 +13,7 @@ import (
 	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
-// dialled returns the nodes with clients that wait for an answer for the given time and ignore contexts.
+// dialled returns nodes whose clients ignore contexts. answer is the read timeout of the clients, such as "8s".
 func (c *cluster) dialled(answer string) (nodes []goredis.Node) {
 	for _, server := range c.servers {
 		nodes = append(nodes, goredis.Node{Client: redistest.Dial(c.t, server.URL()+"?read_timeout="+answer)})
@@ -21,7 +21,8 @@ func (c *cluster) dialled(answer string) (nodes []goredis.Node) {
 	return nodes
 }
 
-// TestCallsEndWithTheirContext stops all nodes. Each call is made several times: a busy machine may delay one.
+// TestCallsEndWithTheirContext pauses all nodes. Acquire, Extend and Release must return within twice the duration of
+// their context. The fastest of four calls counts, because a busy machine may delay the others.
 func TestCallsEndWithTheirContext(t *testing.T) {
 	t.Parallel()
 	c := start(t, 3)
@@ -58,8 +59,9 @@ func TestCallsEndWithTheirContext(t *testing.T) {
 	})
 }
 
-// TestCloseEndsAlthoughNodesHang has a node that never answers, and a client that waits forever.
-func TestCloseEndsAlthoughNodesHang(t *testing.T) {
+// TestCloseWithHangingNodes uses clients without a read timeout, and a node that never replies. Close must return
+// within 8 s.
+func TestCloseWithHangingNodes(t *testing.T) {
 	t.Parallel()
 	c := start(t, 3)
 	locker := c.open(goredis.Config{Nodes: c.dialled("-2ns")}, quickly(nil))

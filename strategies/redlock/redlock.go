@@ -1,11 +1,11 @@
-// Package redlock is Redlock: a client holds the lock when a majority of N independent Redis nodes grant it. It
-// follows "Distributed Locks with Redis" on redis.io.
+// Package redlock is Redlock: a client holds the lock when a majority of N independent Redis nodes grant it. It follows
+// "Distributed Locks with Redis" on redis.io. The lock is the string KEY with the owner's token on each node.
 //
-//  1. Acquire sends SET NX PX with a new token to every node, and waits for each no longer than the node timeout. The
-//     client holds the lock if N/2+1 nodes grant it and enough validity is left.
+//  1. Acquire sends SET KEY token NX PX with a new token to every node, and waits for each no longer than the node
+//     timeout. The client holds the lock if N/2+1 nodes grant it and enough validity is left.
 //  2. A waiter whose round failed frees the nodes by the script of step 3. It sleeps for a random time and begins
 //     another round with another token.
-//  3. Release runs one script on every node, which deletes the key if it has the token.
+//  3. Release runs one script on every node, which deletes KEY if GET returns the token.
 //
 // A release wakes no waiter.
 //
@@ -39,7 +39,7 @@ var doc string
 // fewest is the smallest number of nodes of which a majority remains when one fails.
 const fewest = 3
 
-// Strategy describes the lock, for registration under its name.
+// Strategy returns the Info, the options and the constructor of the lock, for registration as redlock.
 func Strategy() strategies.Strategy {
 	return strategies.Define(strategies.Info{
 		Doc:      doc,
@@ -62,7 +62,7 @@ func Strategy() strategies.Strategy {
 	}, Defaults(), Open)
 }
 
-// Locker is one process's side of the lock on all nodes.
+// Locker acquires locks on all nodes, for all goroutines of one process.
 type Locker struct {
 	config  goredis.Config
 	options Options
@@ -129,15 +129,16 @@ func (l *Locker) Prepare(ctx context.Context, _ []string) error {
 // Acquire runs rounds, with random sleeps between them, until the caller holds the lock or ctx ends. It returns
 // ErrNoQuorum after GiveUp consecutive rounds that could not reach a majority of the nodes. A node is unreachable if
 // its call failed (connection refused or reset, or an error reply), or if it has replied to none of this Locker's calls
-// for a second; a single late reply may be caused by this machine. A node that refuses because another client holds the
-// lock is reachable. If ctx ends during a round, Acquire still waits for the nodes that it has called, for the rest of
-// the node timeout and at most 0.2 s, so that it can free the nodes that grant the lock.
+// for a second. A single late reply does not count, because this machine may have caused it. A node that refuses
+// because another client holds the lock is reachable. If ctx ends during a round, Acquire still waits for the nodes
+// that it has called, until the node timeout ends but for at most 0.2 s, so that it can free the nodes that grant the
+// lock.
 func (l *Locker) Acquire(ctx context.Context, key string) (strategies.Lease, error) {
 	return l.AcquireFor(ctx, key, l.config.TTL)
 }
 
-// AcquireFor is Acquire for a lease of ttl. It returns an error if less than min-validity of ttl would remain after
-// drift. The node timeout is at most NodeShare of ttl.
+// AcquireFor is Acquire for a lease of ttl. It returns an error if less than min-validity of ttl would remain after the
+// allowance for drift. The node timeout is at most NodeShare of ttl.
 func (l *Locker) AcquireFor(ctx context.Context, key string, ttl time.Duration) (strategies.Lease, error) {
 	name, ttl, err := l.begin(key, ttl)
 	if err != nil {
@@ -158,14 +159,14 @@ func (l *Locker) AcquireFor(ctx context.Context, key string, ttl time.Duration) 
 			return newLease(l, c), nil
 		}
 		if l.options.Release == Never {
-			kept = append(l.stillThere(kept), c)
+			kept = append(l.remainingClaims(kept), c)
 		} else {
 			l.giveBack(ctx, c)
 		}
 		if !c.lonely {
 			lonely = 0
 		} else if lonely++; lonely >= l.options.GiveUp && ctx.Err() == nil {
-			return nil, fmt.Errorf("acquire %q in %d rounds: %w", name, lonely, l.noQuorum(c.tally))
+			return nil, fmt.Errorf("acquire %q: gave up after %d rounds: %w", name, lonely, l.noQuorum(c.tally))
 		}
 		if last = (tally{}); ctx.Err() == nil {
 			last = c.tally
@@ -174,8 +175,8 @@ func (l *Locker) AcquireFor(ctx context.Context, key string, ttl time.Duration) 
 	}
 }
 
-// waitEnded returns the error of an Acquire whose ctx has ended after a round: strategies.WaitEnded if a node reported
-// another holder, ErrNoQuorum joined with ctx's error if nodes failed, and ctx's error otherwise.
+// waitEnded returns the error of an Acquire whose ctx has ended after a round. If a node reported another holder, this
+// is strategies.WaitEnded. If nodes failed, it is ErrNoQuorum joined with ctx's error. Otherwise it is ctx's error.
 func (l *Locker) waitEnded(ctx context.Context, last tally) error {
 	switch {
 	case last.no > 0:
@@ -186,12 +187,13 @@ func (l *Locker) waitEnded(ctx context.Context, last tally) error {
 	return ctx.Err()
 }
 
-// TryAcquire runs one round. It returns ErrNoQuorum if fewer nodes than a quorum replied in time.
+// TryAcquire runs one round. It returns ErrHeld if another client holds the lock, and ErrNoQuorum if fewer nodes than a
+// quorum replied within the node timeout.
 func (l *Locker) TryAcquire(ctx context.Context, key string) (strategies.Lease, error) {
 	return l.TryAcquireFor(ctx, key, l.config.TTL)
 }
 
-// TryAcquireFor runs one round for a lease of ttl, with the limits of AcquireFor.
+// TryAcquireFor runs one round for a lease of ttl. The limits for ttl are those of AcquireFor.
 func (l *Locker) TryAcquireFor(ctx context.Context, key string, ttl time.Duration) (strategies.Lease, error) {
 	name, ttl, err := l.begin(key, ttl)
 	if err != nil {
@@ -231,8 +233,8 @@ func (l *Locker) begin(key string, ttl time.Duration) (name string, whole time.D
 	return name, whole, nil
 }
 
-// Close waits for calls that have exceeded the node timeout, and for the release of the locks that they took, at most
-// two seconds. Leases can still be released.
+// Close makes further acquires fail with ErrClosed. For at most two seconds it waits for calls that have exceeded the
+// node timeout, and for the release of the locks that these calls took. Leases can still be released.
 func (l *Locker) Close() error {
 	deadline := time.Now().Add(bounded.Patience)
 	late := time.AfterFunc(patience, l.stopUndo)

@@ -10,8 +10,9 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 )
 
-// A lease that is extended by the script outlasts its first TTL; one that is acquired again does not.
-func TestALeaseExtendsItself(t *testing.T) {
+// With extend=script the lease must become longer without a call of Extend. With extend=again and extend=call its end
+// must not change.
+func TestExtendedLeaseOutlastsTTL(t *testing.T) {
 	t.Parallel()
 	const ttl = 3 * time.Second
 	var nodes []goredis.Node

@@ -17,8 +17,8 @@ import (
 	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
-// replicated is a node of Redlock that fails over: clients reach it by one address, as behind a name or a proxy, which
-// leads to the primary or, after a failover, to its replica.
+// replicated is a node of Redlock that can fail over. Clients always connect to the same address, as with a DNS name or
+// a proxy. They reach the primary before a failover, and the replica after it.
 type replicated struct {
 	t                *testing.T
 	primary, replica *redistest.Server
@@ -26,7 +26,7 @@ type replicated struct {
 	address          atomic.Pointer[string]
 }
 
-// follow has one server replicate another, and returns when it does.
+// follow makes replica a replica of primary, and waits until they are in sync.
 func follow(t *testing.T, primary, replica *redistest.Server) {
 	t.Helper()
 	client := replica.Client(t)
@@ -49,7 +49,7 @@ func startReplicated(t *testing.T) *replicated {
 	return r
 }
 
-// node returns the node with a separate client.
+// node returns a Node with a new client, which follows failovers.
 func (r *replicated) node() goredis.Node {
 	options := *r.primary.Node(r.t).Options
 	options.Dialer = func(ctx context.Context, network, _ string) (net.Conn, error) {
@@ -60,7 +60,7 @@ func (r *replicated) node() goredis.Node {
 	return goredis.Node{Client: client, Options: &options}
 }
 
-// lag cuts the replica off from its primary: it keeps its data and receives nothing more.
+// lag cuts the replica off from its primary. The replica keeps its data and receives no more writes.
 func (r *replicated) lag() {
 	r.t.Helper()
 	if err := r.heir.ReplicaOf(r.t.Context(), "127.0.0.1", "1").Err(); err != nil {
@@ -68,13 +68,13 @@ func (r *replicated) lag() {
 	}
 }
 
-// has returns when the replica has the key.
+// has waits until the replica has the key.
 func (r *replicated) has(key string) {
 	r.t.Helper()
 	poll.Until(r.t, "the replica has the key", func() bool { return r.heir.Exists(r.t.Context(), key).Val() == 1 })
 }
 
-// failOver kills the primary, and makes its replica the primary.
+// failOver kills the primary and promotes the replica.
 func (r *replicated) failOver() {
 	r.t.Helper()
 	r.primary.Kill()
@@ -84,11 +84,12 @@ func (r *replicated) failOver() {
 	r.address.Store(&r.replica.Addr)
 }
 
-// TestNodesThatFailOverLetInASecondHolder makes two of three nodes fail over to lagging replicas: both lose the lock,
-// and a second client gets it while the first one's lease is valid. Therefore Redlock needs nodes that do not
-// replicate. Two nodes that die and stay away let in no other client, and neither do replicas that have the key,
-// which no replication guarantees.
-func TestNodesThatFailOverLetInASecondHolder(t *testing.T) {
+// TestFailoversAdmitSecondHolder makes two of three nodes fail over to replicas that lag. Both nodes lose the lock, so
+// a second client gets it while the first lease is valid. This is why Redlock needs nodes that do not replicate.
+//
+// In two counter-cases the second client must get no lock. In one, the two nodes die without a failover. In the other,
+// their replicas have the key, which asynchronous replication does not guarantee.
+func TestFailoversAdmitSecondHolder(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		lags, failsOver bool
@@ -147,9 +148,9 @@ func TestNodesThatFailOverLetInASecondHolder(t *testing.T) {
 	}
 }
 
-// TestNodesThatReplicateOneAnotherGiveNoLock has a primary and its two replicas as the three nodes: no client gets a
-// quorum, because replicas refuse the SET.
-func TestNodesThatReplicateOneAnotherGiveNoLock(t *testing.T) {
+// TestReplicatedNodesGrantNoLock uses a primary and its two replicas as the three nodes. No client may get a quorum,
+// because replicas refuse the SET.
+func TestReplicatedNodesGrantNoLock(t *testing.T) {
 	t.Parallel()
 	c := start(t, 3)
 	locker := c.open(goredis.Config{}, quickly(nil))
@@ -164,5 +165,5 @@ func TestNodesThatReplicateOneAnotherGiveNoLock(t *testing.T) {
 		!redis.HasErrorPrefix(err, "READONLY") {
 		t.Errorf("with one primary and two replicas a try returned %v, want ErrNoQuorum because of READONLY", err)
 	}
-	c.nothingAt("key", 0)
+	c.assertNoKey("key", 0)
 }

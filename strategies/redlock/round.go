@@ -24,7 +24,7 @@ type claim struct {
 	lonely      bool            // fewer nodes than a quorum were reachable
 }
 
-// round sends one acquire to every node.
+// round sends one acquire to every node, and returns the claim with the nodes' answers.
 func (l *Locker) round(ctx context.Context, name string, ttl time.Duration) *claim {
 	l.config.Probe.Attempt()
 	c := &claim{name: name, token: l.owners.Next(), ttl: ttl, timeout: l.options.timeout(ttl), start: time.Now()}
@@ -60,7 +60,8 @@ func (l *Locker) round(ctx context.Context, name string, ttl time.Duration) *cla
 }
 
 // lost is an enough function that ends a round after the node timeout, or when so many nodes have answered no that a
-// quorum is impossible. Waiting for more answers would then only delay the release of the nodes that granted the lock.
+// quorum is impossible. In the second case waiting for more answers would only delay the release of the nodes that
+// granted the lock.
 func (l *Locker) lost(t tally, overtime bool) bool {
 	return overtime || l.options.Release != Never && l.refused(t)
 }
@@ -78,8 +79,8 @@ func (l *Locker) set(ctx context.Context, n *node, c *claim) (bool, error) {
 	return got, err
 }
 
-// free deletes the lock from one node if the key holds the claim's token, and reports whether it did. If that fails, it
-// is repeated in the background, for as long as the node may keep the lock, which is at most ttl.
+// free deletes the lock from one node if the key holds the claim's token, and reports whether it did. A failed deletion
+// is repeated in the background for as long as the node may keep the lock, at most for ttl.
 func (l *Locker) free(ctx context.Context, n *node, c *claim, ttl time.Duration) (bool, error) {
 	freed, err := call(ctx, n, func() (bool, error) { return c.free(ctx, n) })
 	if err != nil {
@@ -94,7 +95,7 @@ func (c *claim) free(ctx context.Context, n *node) (bool, error) {
 	return freed == 1, err
 }
 
-// undoing returns a release of the claim on one node, to be repeated in the background until the node replies.
+// undoing returns a release of the claim on one node. The release is repeated in the background until the node replies.
 func (c *claim) undoing(n *node, asked <-chan struct{}, ttl time.Duration) *pending.Release {
 	return &pending.Release{Asked: asked, TTL: ttl, Send: func(ctx context.Context) error {
 		_, err := c.free(ctx, n)
@@ -103,7 +104,7 @@ func (c *claim) undoing(n *node, asked <-chan struct{}, ttl time.Duration) *pend
 	}}
 }
 
-// freeLate frees a node whose yes arrived after ask had returned.
+// freeLate frees a node that granted the lock after ask had returned.
 func (l *Locker) freeLate(n *node, c *claim) {
 	if l.options.Release == Granted {
 		return
@@ -113,9 +114,9 @@ func (l *Locker) freeLate(n *node, c *claim) {
 	_, _ = l.free(ctx, n, c, c.ttl)
 }
 
-// giveBack frees the nodes that answered in a failed round. It also frees nodes that answered no, because after a lost
-// reply the client may have repeated the SET, which then found the claim's own token. The other nodes are freed by set
-// and freeLate; giveBack waits for them until the node timeout.
+// giveBack frees the nodes that answered in a failed round. This includes nodes that answered no: after a lost reply
+// the client may have repeated the SET, which then found the claim's own token. The other nodes are freed by set and
+// freeLate; giveBack waits for that until the node timeout.
 func (l *Locker) giveBack(ctx context.Context, c *claim) {
 	l.ask(ctx, c.reached, c.timeout, inTime,
 		func(ctx context.Context, n *node) (bool, error) { return l.free(ctx, n, c, c.ttl) }, nil)
@@ -129,13 +130,13 @@ func (l *Locker) giveBack(ctx context.Context, c *claim) {
 }
 
 func (l *Locker) giveAllBack(ctx context.Context, kept []*claim) {
-	for _, c := range l.stillThere(kept) {
+	for _, c := range l.remainingClaims(kept) {
 		l.giveBack(ctx, c)
 	}
 }
 
-// stillThere removes the claims that can no longer have a key on any node.
-func (l *Locker) stillThere(kept []*claim) []*claim {
+// remainingClaims returns kept without the claims that can no longer have a key on any node.
+func (l *Locker) remainingClaims(kept []*claim) []*claim {
 	return slices.DeleteFunc(kept, func(c *claim) bool {
 		return len(c.granted) == 0 || time.Since(c.start) > c.ttl+patience
 	})

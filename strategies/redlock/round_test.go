@@ -29,7 +29,7 @@ func TestUncontendedCost(t *testing.T) {
 						release(t, acquire(t, locker, "key"))
 					}
 				})
-				// GET and DEL are the release script's.
+				// The release script calls GET and DEL.
 				want := map[string]int{"set": turns, "evalsha": turns, "get": turns, "del": turns}
 				if diff := cmp.Diff(want, ran); diff != "" {
 					t.Errorf("node %d ran (-want +got):\n%s", i, diff)
@@ -56,7 +56,7 @@ func TestFailedRoundLeavesNothing(t *testing.T) {
 			if _, err := locker.TryAcquire(t.Context(), "key"); !errors.Is(err, strategies.ErrHeld) {
 				t.Errorf("try-lock returned %v, want ErrHeld", err)
 			}
-			c.nothingAt("key", 0, 4)
+			c.assertNoKey("key", 0, 4)
 
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
@@ -67,13 +67,13 @@ func TestFailedRoundLeavesNothing(t *testing.T) {
 			if err := <-ended; !errors.Is(err, context.Canceled) {
 				t.Errorf("acquire returned %v, want Canceled", err)
 			}
-			c.soonNothingAt("key", 0, 4)
+			c.waitUntilNoKey("key", 0, 4)
 			for i, token := range c.tokens("key", 1, 2, 3) {
 				if token != "a stranger" {
 					t.Errorf("node %d lost the stranger's token to %q", i+1, token)
 				}
 			}
-			// Rounds that did not wait for a timer: the try-lock, and the acquire's first.
+			// Two rounds did not follow a wake-up: that of TryAcquire, and the first of Acquire.
 			if got := probe.Counts(); got.Useful != 0 || got.Attempts < 3 || got.Futile != got.Attempts-2 {
 				t.Errorf("probe counted %+v", got)
 			}
@@ -81,22 +81,22 @@ func TestFailedRoundLeavesNothing(t *testing.T) {
 	}
 }
 
-// TestLostRoundWaitsForTheRest has a node grant the lock only after the others have
-// refused it.
+// TestLostRoundWaitsForTheRest makes one node grant the lock after the four others have refused it. When TryAcquire
+// returns, this node must be free again.
 func TestLostRoundWaitsForTheRest(t *testing.T) {
 	t.Parallel()
 	c := start(t, 5)
 	locker := c.open(goredis.Config{}, quickly(nil))
 	release(t, acquire(t, locker, "key"))
 	c.occupy("key", 1, 2, 3, 4)
-	c.nothingAt("key", 0) // and the connection for looking is open
+	c.assertNoKey("key", 0) // and the connection for looking is open
 	c.servers[0].Pause()
 	resumed := time.AfterFunc(50*time.Millisecond, c.servers[0].Resume)
 	defer resumed.Stop()
 	if _, err := locker.TryAcquire(t.Context(), "key"); !errors.Is(err, strategies.ErrHeld) {
 		t.Errorf("try-lock returned %v, want ErrHeld", err)
 	}
-	c.nothingAt("key", 0)
+	c.assertNoKey("key", 0)
 }
 
 func TestKeptNodesBlockUntilTheAcquireEnds(t *testing.T) {
@@ -117,11 +117,11 @@ func TestKeptNodesBlockUntilTheAcquireEnds(t *testing.T) {
 	if err := <-ended; !errors.Is(err, context.Canceled) {
 		t.Errorf("acquire returned %v, want Canceled", err)
 	}
-	c.nothingAt("key", 2)
+	c.assertNoKey("key", 2)
 }
 
-// TestTooLittleValidity has a node that hangs for longer than the lease may wait,
-// so that every round has a majority and comes too late.
+// TestTooLittleValidity makes one of three nodes hang. The others grant the lock, but after the node timeout too little
+// validity is left. Acquire and TryAcquire must fail and leave no key.
 func TestTooLittleValidity(t *testing.T) {
 	t.Parallel()
 	c := start(t, 3)
@@ -138,10 +138,10 @@ func TestTooLittleValidity(t *testing.T) {
 	if _, err := locker.Acquire(ctx, "key"); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("acquire returned %v, want DeadlineExceeded", err)
 	}
-	c.nothingAt("key", 0, 1)
+	c.assertNoKey("key", 0, 1)
 	if _, err := locker.TryAcquire(t.Context(), "key"); err == nil || errors.Is(err, strategies.ErrHeld) ||
 		errors.Is(err, strategies.ErrNoQuorum) {
 		t.Errorf("try-lock returned %v, want that it came too late", err)
 	}
-	c.nothingAt("key", 0, 1)
+	c.assertNoKey("key", 0, 1)
 }

@@ -10,8 +10,9 @@ import (
 	"github.com/lockbench/lockbench/strategies/redlock"
 )
 
-// A node may cost a quarter of the requested lease, independent of the Locker's TTL. Otherwise it could cost all of a
-// short lease, and a long lease would get a shorter node timeout than it allows.
+// A node hangs, and a lease is requested with a longer or shorter TTL than the Locker's own. The node timeout must be
+// limited to a quarter of the requested TTL. If it depended on the Locker's TTL, waiting for the node could use up the
+// short lease.
 func TestNodeTimeoutFollowsTheTTL(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{redlock.Parallel, redlock.Sequential} {
