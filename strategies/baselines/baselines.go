@@ -1,4 +1,4 @@
-// Package baselines has the strategies that locks are compared with. noop does nothing: it shows the speed of the
+// Package baselines provides the strategies that locks are compared with. noop does nothing: it shows the speed of the
 // harness itself, and that the audit detects a lock without exclusion. local is a mutex in the process. atomic is one
 // INCR in place of a lock.
 //
@@ -6,7 +6,7 @@
 //  2. A waiter of local waits in the queue of the mutex. noop and atomic have no waiters.
 //  3. Release sends no command. In local it hands the mutex to the first waiter.
 //
-// A release of local wakes one waiter.
+// A client of atomic does its work by one INCR of the counter's key. A release of local wakes one waiter.
 //
 // The .md page of each strategy describes guarantees and costs.
 package baselines
@@ -29,15 +29,15 @@ var (
 	atomicDoc string
 )
 
-// Options is empty.
+// Options is empty, because the baselines have no options.
 type Options struct{}
 
-// Strategies describes all three, for registration under their names.
+// Strategies returns noop, local and atomic, for registration under their names.
 func Strategies() []strategies.Strategy {
 	return []strategies.Strategy{Noop(), Local(), Atomic()}
 }
 
-// Noop describes the lock that does nothing.
+// Noop returns the strategy noop, which grants every request and excludes no client.
 func Noop() strategies.Strategy {
 	return strategies.Define(strategies.Info{
 		Doc:      noopDoc,
@@ -48,26 +48,26 @@ func Noop() strategies.Strategy {
 	}, Options{}, func(strategies.Config, Options) (NoopLocker, error) { return NoopLocker{}, nil })
 }
 
-// NoopLocker grants a lease to every caller.
+// NoopLocker grants a lease to every caller at once, so that any number of clients hold the lock.
 type NoopLocker struct{}
 
-// Acquire returns at once.
+// Acquire returns a lease at once, even if another client holds a lease.
 func (NoopLocker) Acquire(context.Context, string) (strategies.Lease, error) { return nothing{}, nil }
 
-// TryAcquire is Acquire.
+// TryAcquire returns a lease at once, and never ErrHeld.
 func (NoopLocker) TryAcquire(context.Context, string) (strategies.Lease, error) {
 	return nothing{}, nil
 }
 
-// Close has nothing to free.
+// Close does nothing, because a NoopLocker has no resources.
 func (NoopLocker) Close() error { return nil }
 
-// nothing is a lease of size zero, so that granting it allocates nothing.
+// nothing is a lease of size zero, so that a grant allocates no memory.
 type nothing struct{}
 
 func (nothing) Release(context.Context) error { return nil }
 
-// Atomic describes the counter.
+// Atomic returns the strategy atomic, which increments a counter by INCR instead of locking it.
 func Atomic() strategies.Strategy {
 	return strategies.Define(strategies.Info{
 		Doc:         atomicDoc,
@@ -82,12 +82,12 @@ func Atomic() strategies.Strategy {
 	}, Options{}, openAtomic)
 }
 
-// counting is the interface of the node that atomic needs. A goredis.Node implements it.
+// counting is the interface that atomic requires of its node. A goredis.Node implements it.
 type counting interface {
 	Incr(ctx context.Context, key string) error
 }
 
-// incrementer increments on the first node and grants a lease to every caller.
+// incrementer is the Locker of atomic. It increments counters on the first node, and grants a lease to every caller.
 type incrementer struct {
 	NoopLocker
 	node counting
@@ -100,12 +100,12 @@ func openAtomic(config strategies.ConfigOf[counting], _ Options) (*incrementer, 
 	return &incrementer{node: config.Nodes[0]}, nil
 }
 
-// Acquire returns a lease at once.
+// Acquire returns a lease at once. If ctx has ended, it returns the error of ctx.
 func (*incrementer) Acquire(ctx context.Context, _ string) (strategies.Lease, error) {
 	return nothing{}, ctx.Err()
 }
 
-// Increment adds one to the counter, atomically.
+// Increment adds one to the counter by INCR, which Redis executes atomically.
 func (c *incrementer) Increment(ctx context.Context, counter string) error {
 	if err := c.node.Incr(ctx, counter); err != nil {
 		return fmt.Errorf("increment %q: %w", counter, err)

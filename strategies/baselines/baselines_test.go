@@ -24,7 +24,7 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-func TestNoopClaimsNothingAndExcludesNobody(t *testing.T) {
+func TestNoopClaimsAndExcludesNothing(t *testing.T) {
 	if claims := baselines.Noop().Info.Claims; claims != (strategies.Claims{}) {
 		t.Errorf("it claims %v", claims)
 	}
@@ -75,7 +75,8 @@ func TestLocalCountsOneAttemptAndOneWakeUp(t *testing.T) {
 	}
 }
 
-// No update is lost, and each costs one command, without commands for acquire and release.
+// Three processes with five clients each increment one counter. No increment may be lost. Each increment must cost one
+// INCR, and acquire and release must send no command.
 func TestAtomicIncrements(t *testing.T) {
 	const processes, clients, turns = 3, 5, 20
 	server := redistest.Start(t)

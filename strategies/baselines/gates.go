@@ -20,8 +20,8 @@ type mutex struct {
 	users  int           // callers inside or waiting
 }
 
-// Enter returns when the caller is alone inside, and reports whether it had to wait. If wait is false and another
-// caller is inside, it returns ErrHeld.
+// Enter waits until no other caller is inside the gate of key, and enters. It reports whether it had to wait. If wait
+// is false and another caller is inside, Enter returns ErrHeld. If ctx ends first, it returns the error of ctx.
 func (g *Gates) Enter(ctx context.Context, key string, wait bool) (waited bool, err error) {
 	at := g.approach(key)
 	select {
@@ -44,7 +44,7 @@ func (g *Gates) Enter(ctx context.Context, key string, wait bool) (waited bool, 
 	return wait, err
 }
 
-// approach counts one more user of a key's gate.
+// approach counts the caller as a user of the key's gate. It creates the gate if there is none.
 func (g *Gates) approach(key string) *mutex {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -62,7 +62,8 @@ func (g *Gates) approach(key string) *mutex {
 	return at
 }
 
-// depart counts one user fewer. The caller holds g.mu.
+// depart removes a caller from the users of the key's gate. If this was the last user, depart also removes the gate.
+// The caller of depart must hold g.mu.
 func (g *Gates) depart(key string, from *mutex) {
 	if from.users--; from.users == 0 {
 		delete(g.byKey, key)
@@ -70,7 +71,7 @@ func (g *Gates) depart(key string, from *mutex) {
 	}
 }
 
-// Leave lets the caller that has waited longest enter.
+// Leave removes the caller from the gate, so that the caller that has waited longest can enter.
 func (g *Gates) Leave(key string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// Local describes the mutex in the process.
+// Local returns the strategy local, a FIFO mutex for each key that excludes the clients of one process.
 func Local() strategies.Strategy {
 	return strategies.Define(strategies.Info{
 		Doc:          localDoc,
@@ -27,12 +27,12 @@ type LocalLocker struct {
 	closed atomic.Bool
 }
 
-// OpenLocal returns a LocalLocker; it never fails.
+// OpenLocal returns a LocalLocker. Its error is always nil.
 func OpenLocal(config strategies.Config, _ Options) (*LocalLocker, error) {
 	return &LocalLocker{probe: config.Probe}, nil
 }
 
-// Acquire waits in the key's queue.
+// Acquire waits in the queue of the key's mutex until the caller holds the mutex or ctx ends.
 func (l *LocalLocker) Acquire(ctx context.Context, key string) (strategies.Lease, error) {
 	held, err := l.enter(ctx, key, true)
 	if err != nil {
@@ -41,7 +41,7 @@ func (l *LocalLocker) Acquire(ctx context.Context, key string) (strategies.Lease
 	return held, nil
 }
 
-// TryAcquire takes the lock if it is free.
+// TryAcquire takes the mutex of the key if it is free. Otherwise it returns ErrHeld.
 func (l *LocalLocker) TryAcquire(ctx context.Context, key string) (strategies.Lease, error) {
 	held, err := l.enter(ctx, key, false)
 	if err != nil {
@@ -65,20 +65,20 @@ func (l *LocalLocker) enter(ctx context.Context, key string, wait bool) (*lease,
 	return &lease{locker: l, key: key}, nil
 }
 
-// Close refuses further calls; leases can still be released.
+// Close makes further acquires fail with ErrClosed. Leases can still be released.
 func (l *LocalLocker) Close() error {
 	l.closed.Store(true)
 	return nil
 }
 
-// lease is a lock on a key.
+// lease is the mutex of a key while a caller holds it.
 type lease struct {
 	locker   *LocalLocker
 	key      string
 	released atomic.Bool
 }
 
-// Release hands the lock to the waiter that has waited longest, if there is one.
+// Release hands the mutex to the waiter that has waited longest, if there is one. A second call returns ErrNotHeld.
 func (held *lease) Release(context.Context) error {
 	if held.released.Swap(true) {
 		return strategies.ErrNotHeld

@@ -1,12 +1,14 @@
-// Package blpop is a lock whose waiters block in Redis itself, as in python-redis-lock. The lock is a string with the
-// owner's token. A set has the waiters, and a list the signal.
+// Package blpop is a lock whose waiters block in Redis itself, as in python-redis-lock. The lock is the string KEY with
+// the owner's token. The set {KEY}:waiters contains the tokens of the waiters, and the list {KEY}:signal contains the
+// signal of a release.
 //
-//  1. Acquire runs one script, which sends SET NX PX. If the lock is taken, the script adds the client to the set of
-//     waiters and returns the holder's PTTL.
-//  2. A waiter blocks in BLPOP on the list, on a separate connection and for at most the PTTL. It then runs the
-//     script of step 1 again.
-//  3. Release runs one script, which deletes the lock if it has the owner's token. The script then pushes a signal if
-//     the set has waiters and the list is empty.
+//  1. Acquire runs one script, which sends SET KEY token NX PX. If the lock is taken, the script adds the token to
+//     {KEY}:waiters by SADD, renews the set's TTL by PEXPIRE, and returns the PTTL of KEY.
+//  2. A waiter blocks in BLPOP {KEY}:signal, on a separate connection and for at most the PTTL. It then runs the
+//     script of step 1 again. When the waiter takes the lock, the script removes its token from the set by SREM. If it
+//     was the last waiter, the script deletes the signal.
+//  3. Release runs one script, which deletes KEY if GET returns the owner's token. If the set has waiters and the list
+//     is empty, the script then pushes a signal by RPUSH.
 //
 // Redis delivers the signal to the client that has blocked longest, in any process. An expired lock sends no signal:
 // the BLPOP of each waiter times out.
@@ -38,7 +40,7 @@ import (
 //go:embed blpop.md
 var doc string
 
-// Strategy describes the lock, for registration under its name.
+// Strategy returns the Info, the options and the constructor of the lock, for registration as blpop.
 func Strategy() strategies.Strategy {
 	return strategies.Define(Defaults().Refine(strategies.Info{
 		Doc:         doc,
@@ -61,8 +63,8 @@ func Strategy() strategies.Strategy {
 	}), Defaults(), Open)
 }
 
-// These are the suffixes of a lock's other keys: the set of waiters, the list from which they pop, and the short-lived
-// list of echoes.
+// The suffixes of a lock's keys other than KEY: the set of waiters, the list from which the waiters pop signals, and
+// the list of echoes, which exists only briefly.
 const (
 	waiters = "waiters"
 	signal  = "signal"
@@ -84,19 +86,19 @@ var (
 	abandonScript = redis.NewScript(abandonSource)
 )
 
-// Options are the options of the lock.
+// Options are the options that a user can set, as in blpop:signal=always.
 type Options struct {
 	OneKey bool   `opt:"one-key" help:"the lock and the signal are one key, which cannot be both a string and a list: acquiring fails with WRONGTYPE"`
 	Signal string `opt:"signal" help:"when a release signals: waiting (a client waits and no signal is left), or always, as much published code does (signals pile up; to be measured)"`
 }
 
-// These are the values of signal: when a release signals.
+// These are the values of the option signal, which determines when a release pushes a signal.
 const (
 	signalWaiting = "waiting"
 	signalAlways  = "always"
 )
 
-// Defaults returns Options with two keys, and with a signal only if a client waits.
+// Defaults returns the Options with two separate keys for lock and signal, and with signals only if a client waits.
 func Defaults() Options { return Options{Signal: signalWaiting} }
 
 // Validate rejects an unknown value of signal. The empty string means waiting.
@@ -107,7 +109,7 @@ func (o Options) Validate() error {
 	return nil
 }
 
-// Refine describes the faults of one-key and of signal=always.
+// Refine sets the caveats of one-key and signal=always. With one-key, it removes the claim of exclusion.
 func (o Options) Refine(info strategies.Info) strategies.Info {
 	info.Caveat = ""
 	if o.Signal == signalAlways {
@@ -121,7 +123,7 @@ func (o Options) Refine(info strategies.Info) strategies.Info {
 	return info
 }
 
-// Locker is one process's side of the lock.
+// Locker acquires locks for all goroutines of one process, and owns the connections on which they block.
 type Locker struct {
 	config   goredis.Config
 	options  Options
@@ -143,8 +145,7 @@ func Open(config goredis.Config, options Options) (*Locker, error) {
 	return l, nil
 }
 
-// Prepare loads the scripts and opens a blocking connection for each expected
-// caller.
+// Prepare loads the scripts and opens a blocking connection for each expected caller.
 func (l *Locker) Prepare(ctx context.Context, _ []string) error {
 	if err := goredis.Load(ctx, l.client, acquireScript, releaseScript); err != nil {
 		return err
@@ -152,7 +153,7 @@ func (l *Locker) Prepare(ctx context.Context, _ []string) error {
 	return l.blocking.open(ctx, l.config.Callers)
 }
 
-// Acquire waits until the caller has the lock or ctx ends.
+// Acquire waits until the caller holds the lock or ctx ends.
 func (l *Locker) Acquire(ctx context.Context, key string) (strategies.Lease, error) {
 	held, taken, left, err := l.begin(ctx, key, "first")
 	if err == nil && !taken {
@@ -164,7 +165,7 @@ func (l *Locker) Acquire(ctx context.Context, key string) (strategies.Lease, err
 	return held, nil
 }
 
-// TryAcquire tries once.
+// TryAcquire makes one attempt, and returns ErrHeld if another client holds the lock.
 func (l *Locker) TryAcquire(ctx context.Context, key string) (strategies.Lease, error) {
 	held, taken, _, err := l.begin(ctx, key, "try")
 	if err != nil {
@@ -176,7 +177,7 @@ func (l *Locker) TryAcquire(ctx context.Context, key string) (strategies.Lease, 
 	return held, nil
 }
 
-// Close closes the blocking connections. Leases can still be released. It waits at most two seconds for releases to
+// Close closes the blocking connections. Leases can still be released. Close waits at most two seconds for releases to
 // which Redis has not replied.
 func (l *Locker) Close() error {
 	l.closed.Store(true)
@@ -185,7 +186,7 @@ func (l *Locker) Close() error {
 	return err
 }
 
-// lease is a lock whose release signals a waiter.
+// lease is a caller's request for a lock. Once an attempt has succeeded, it is the Lease that Acquire returns.
 type lease struct {
 	token.Lease
 	keys    []string // the lock, its waiters and their signal
@@ -226,13 +227,15 @@ func (held *lease) abandon(ctx context.Context, asked <-chan struct{}) {
 	})
 }
 
-// run runs a script; mode is an argument of the acquire script.
+// run runs a script on the lock's keys. name is the caller's token. mode is an argument that only the acquire script
+// uses.
 func (held *lease) run(ctx context.Context, name string, script *redis.Script, mode string) *redis.Cmd {
 	return script.Run(ctx, held.Client, held.keys, name, held.locker.config.TTL.Milliseconds(), mode,
 		held.locker.options.Signal)
 }
 
-// begin makes the first attempt.
+// begin makes the first attempt. If another client holds the lock, taken is false, and left is the time for which the
+// caller may block. mode is an argument of the acquire script.
 func (l *Locker) begin(ctx context.Context, key, mode string) (held *lease, taken bool, left time.Duration,
 	err error,
 ) {
@@ -256,7 +259,8 @@ func (l *Locker) begin(ctx context.Context, key, mode string) (held *lease, take
 	return held, taken, left, err
 }
 
-// wait blocks until the caller has the lock. left is the longest time until the next attempt.
+// wait blocks for a signal and tries again until the caller holds the lock or ctx ends. left is the longest time until
+// the next attempt. After an error, wait removes the caller from the set of waiters, if necessary in the background.
 func (l *Locker) wait(ctx context.Context, held *lease, left time.Duration) error {
 	l.blocking.enter(held.Name)
 	defer l.blocking.leave()
@@ -287,7 +291,7 @@ func (l *Locker) wait(ctx context.Context, held *lease, left time.Duration) erro
 			held.abandon(ctx, nil)
 			return fmt.Errorf("wait for %q: %w", held.Name, err)
 		}
-		// After a signal, the end of the PTTL or a broken connection the waiter tries again.
+		// The waiter tries again after a signal, after the end of the PTTL, and after a broken connection.
 		var taken bool
 		taken, left, err = l.try(ctx, held, "again")
 		l.config.Probe.Wake(taken)
@@ -297,8 +301,9 @@ func (l *Locker) wait(ctx context.Context, held *lease, left time.Duration) erro
 	}
 }
 
-// try makes one attempt. If another client holds the lock it returns the longest time to block. After an error the
-// caller does not hold the lock. If Redis may have executed the attempt, try also abandons it.
+// try makes one attempt. If another client holds the lock, taken is false, and left is the time for which the caller
+// may block. After an error, the caller does not hold the lock. If Redis may have executed the attempt, try also
+// abandons it.
 func (l *Locker) try(ctx context.Context, held *lease, mode string) (taken bool, left time.Duration,
 	err error,
 ) {
@@ -320,7 +325,7 @@ func (l *Locker) try(ctx context.Context, held *lease, mode string) (taken bool,
 	case err == nil && ms < 0: // no TTL, so another program has set the key
 		return false, l.config.TTL, nil
 	case err == nil:
-		// In the last millisecond ms is 0, but BLPOP blocks forever with 0.
+		// In the last millisecond of the TTL, ms is 0, but BLPOP with the timeout 0 blocks forever.
 		return false, time.Duration(max(ms, 1)) * time.Millisecond, nil
 	}
 	if asked := pending.Asked(err); asked != nil || mode == "again" {

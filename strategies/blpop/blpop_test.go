@@ -57,7 +57,7 @@ func release(t testing.TB, lease strategies.Lease) {
 	}
 }
 
-// blocked returns the number of blocked clients.
+// blocked returns the number of clients that are blocked in BLPOP.
 func blocked(t testing.TB, outside redis.UniversalClient) int {
 	t.Helper()
 	list, err := outside.ClientList(t.Context()).Result()
@@ -89,9 +89,9 @@ func TestUncontendedCommands(t *testing.T) {
 	}
 }
 
-// Claim: lock and signal cannot be one key, for SET makes a string and BLPOP wants
-// a list.
-func TestOneKeyCannotBeBoth(t *testing.T) {
+// Claim: one key cannot be both lock and signal, because SET makes a string and BLPOP needs a list. A waiter with the
+// option one-key must fail with WRONGTYPE.
+func TestLockAndSignalNeedTwoKeys(t *testing.T) {
 	client := redistest.Start(t).Client(t)
 	if err := client.SetNX(t.Context(), "key", "token", time.Minute).Err(); err != nil {
 		t.Fatal(err)
@@ -113,7 +113,8 @@ func TestOneKeyCannotBeBoth(t *testing.T) {
 	_ = held.Release(t.Context()) // the waiter that failed took the lock for the signal and deleted it
 }
 
-// No superfluous signal is left after the last waiter's turn.
+// The test deletes the lock and pushes two signals, although only one waiter blocks. The waiter pops one signal, and
+// must delete the other one when it takes the lock.
 func TestStaleSignalIsRemoved(t *testing.T) {
 	server := redistest.Start(t)
 	outside := server.Client(t)
@@ -134,7 +135,8 @@ func TestStaleSignalIsRemoved(t *testing.T) {
 	release(t, lease)
 }
 
-// If each release signals, signals without a waiter pile up, and a later waiter tries for each.
+// With signal=always, five releases without a waiter must leave five signals. A later waiter must make one failed
+// attempt for each of them.
 func TestSignalsPileUp(t *testing.T) {
 	server := redistest.Start(t)
 	outside := server.Client(t)
@@ -162,8 +164,8 @@ func TestSignalsPileUp(t *testing.T) {
 	release(t, <-leases)
 }
 
-// Waiters of two processes are woken in the order in which they began to block,
-// one for each release, and nobody else is.
+// Eight waiters of two processes must be woken in the order in which they began to block. Each release must wake
+// exactly one of them.
 func TestReleaseWakesTheLongestWaiter(t *testing.T) {
 	const waiters = 8
 	server := redistest.Start(t)
@@ -207,7 +209,7 @@ func TestReleaseWakesTheLongestWaiter(t *testing.T) {
 	}
 }
 
-// Where CLIENT UNBLOCK is not allowed a wait still ends with its context.
+// A cancelled wait must end even if the user has no right to send CLIENT UNBLOCK, and must leave no blocked connection.
 func TestCancelWithoutTheRightToUnblock(t *testing.T) {
 	server := redistest.Start(t)
 	outside := server.Client(t)

@@ -13,22 +13,23 @@ import (
 )
 
 const (
-	// grace is the longest delay of the reply to a BLPOP that has timed out. After that the connection counts as dead.
+	// grace is the time after the timeout of a BLPOP within which its reply must arrive. After that, the connection counts
+	// as dead.
 	grace = time.Second
-	// dialing is the longest time for opening a connection.
+	// dialing is the time limit for opening a connection.
 	dialing = 5 * time.Second
 )
 
-// connection is one connection on which one waiter at a time blocks. It is a separate client with a pool of one,
-// because go-redis has no other way to close a connection that is in use.
+// connection is one connection on which at most one waiter blocks at a time. It is a separate client with a pool of one
+// connection, because go-redis has no other way to close a connection that is in use.
 type connection struct {
 	client redis.UniversalClient
 	id     atomic.Int64 // for CLIENT UNBLOCK
 	era    int          // the era of the connections when it was dialled
 }
 
-// block waits for a signal until limit is over or ctx ends. It returns nil with or without a signal; after an error
-// the connection cannot be used again.
+// block waits for a signal until limit has passed or ctx ends. It returns nil both after a signal and after limit.
+// After an error, the connection cannot be used again.
 func (c *connection) block(ctx context.Context, commands redis.UniversalClient, calls *bounded.Calls, signal string,
 	limit time.Duration,
 ) error {
@@ -46,7 +47,7 @@ func (c *connection) block(ctx context.Context, commands redis.UniversalClient, 
 	return err
 }
 
-// pop waits at most for limit and returns the popped value, or "".
+// pop sends a BLPOP on the list with the timeout limit. It returns the popped value, or "" if the BLPOP timed out.
 func (c *connection) pop(ctx context.Context, list string, limit time.Duration) (value string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, limit+grace)
 	defer cancel()
@@ -61,8 +62,8 @@ func (c *connection) pop(ctx context.Context, list string, limit time.Duration) 
 	return "", err
 }
 
-// interrupt ends the running BLPOP by CLIENT UNBLOCK and not by closing the connection, so that a signal popped at the
-// same moment still arrives. If CLIENT UNBLOCK fails, it closes the connection.
+// interrupt ends the running BLPOP by CLIENT UNBLOCK. It does not close the connection, so that a signal popped at the
+// same moment still arrives. If CLIENT UNBLOCK fails, interrupt closes the connection.
 func (c *connection) interrupt(commands redis.UniversalClient, calls *bounded.Calls, over <-chan struct{}) {
 	ctx, cancel := context.WithTimeout(context.Background(), lag/2)
 	defer cancel()

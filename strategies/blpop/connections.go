@@ -27,19 +27,20 @@ var echoScript = redis.NewScript(echoSource)
 const (
 	// beat is the interval at which a process with waiters checks its connections.
 	beat = time.Second
-	// lag is the longest time to wait for an echo, and for the reply to a BLPOP that was unblocked.
+	// lag is the longest time to wait for an echo. It is also the longest time to wait for the reply to a BLPOP after a
+	// CLIENT UNBLOCK.
 	lag = 200 * time.Millisecond
 	// echoTTL is the TTL of an echo that no connection pops.
 	echoTTL = 5 * time.Second
 )
 
-// connections are a Locker's blocking connections. Each waiter uses one.
+// connections are a Locker's blocking connections. Each waiter uses one of these connections.
 //
-// While there are waiters, once a second, the client that sends the lock's commands pushes an echo to a list that only
-// this process uses. An additional connection, the scout, pops the echo. If the echo does not arrive, the scout is dead
-// or connected to another server than that client, such as after a failover. The other connections may have the same
-// fault, so all are closed, and their waiters try again on new ones. Each connection is dialled after the scout, so
-// that it is never older than the scout.
+// Once a second while there are waiters, the client that sends the lock's commands pushes an echo to a list that only
+// this process uses. An additional connection, the scout, pops the echo. If the echo does not arrive, the scout is
+// dead, or it is connected to a different server than the client that pushed the echo, for example after a failover.
+// The other connections may have the same fault. So all connections are closed, and their waiters try again on new
+// connections. Each connection is dialled after the scout, so that it is never older than the scout.
 type connections struct {
 	node  goredis.Node
 	calls *bounded.Calls // of the Locker
@@ -55,7 +56,7 @@ type connections struct {
 	free    []*connection
 	used    map[*connection]struct{}
 	scout   *connection // nil before the first connection
-	era     int         // number of scouts so far
+	era     int         // incremented when the scout is dialled and when it is closed
 	waiters int
 	busy    chan struct{} // capacity 1; signals that there are waiters
 	echo    string        // the list of echoes; "" before the first waiter
@@ -69,7 +70,8 @@ func newConnections(node goredis.Node, calls *bounded.Calls) *connections {
 	}
 }
 
-// enter counts a waiter for a lock.
+// enter adds one to the number of waiters, so that watch checks the connections. The name of the echo list begins with
+// lock, the name of the first waiter's lock.
 func (p *connections) enter(lock string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -92,7 +94,7 @@ func (p *connections) leave() {
 	p.waiters--
 }
 
-// take returns a free connection, or a new one.
+// take returns a free connection, or a new one if there is none. The caller must return it by put or drop.
 func (p *connections) take(ctx context.Context) (*connection, error) {
 	p.mu.Lock()
 	if last := len(p.free) - 1; last >= 0 {
@@ -134,7 +136,7 @@ func (p *connections) dial(ctx context.Context) (*connection, error) {
 	}
 }
 
-// connect opens a connection. Its client records the connection's id.
+// connect opens a connection. Its client records the connection's id, which interrupt needs for CLIENT UNBLOCK.
 func (p *connections) connect(ctx context.Context) (*connection, error) {
 	c := &connection{}
 	var err error
@@ -144,7 +146,8 @@ func (p *connections) connect(ctx context.Context) (*connection, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, dialing)
 	defer cancel()
-	// go-redis's handshake on a new connection does not end with the context of a command.
+	// The PING runs in p.calls, which return when ctx ends, because the handshake of go-redis ignores the context of a
+	// command.
 	if err := p.calls.Do(ctx, func() error { return c.client.Ping(ctx).Err() }); err != nil {
 		_ = c.client.Close()
 		return nil, fmt.Errorf("open a blocking connection: %w", err)
@@ -152,7 +155,8 @@ func (p *connections) connect(ctx context.Context) (*connection, error) {
 	return c, nil
 }
 
-// scouted makes sure that there is a scout, and returns its era.
+// scouted dials the scout if there is none. It returns the current era, which changes whenever the scout is dialled or
+// closed.
 func (p *connections) scouted(ctx context.Context) (era int, err error) {
 	select {
 	case p.scouting <- struct{}{}:
@@ -181,7 +185,8 @@ func (p *connections) scouted(ctx context.Context) (era int, err error) {
 	return p.era, nil
 }
 
-// put makes a connection free, or closes it if it is older than the present scout.
+// put makes a connection free for the next waiter. It closes the connection if the Locker is closed or the scout was
+// replaced since the connection was dialled.
 func (p *connections) put(c *connection) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -193,7 +198,7 @@ func (p *connections) put(c *connection) {
 	p.free = append(p.free, c)
 }
 
-// drop closes a broken connection.
+// drop closes a connection after an error, so that no other waiter uses it.
 func (p *connections) drop(c *connection) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -201,7 +206,7 @@ func (p *connections) drop(c *connection) {
 	_ = c.client.Close()
 }
 
-// open makes sure that there are n free connections.
+// open dials connections until n are free, and returns the first error.
 func (p *connections) open(ctx context.Context, n int) error {
 	p.mu.Lock()
 	n -= len(p.free)
@@ -233,7 +238,8 @@ func (p *connections) close() error {
 	return errors.Join(problems...)
 }
 
-// watch checks the connections while there are waiters.
+// watch sends an echo once a second while there are waiters, and replaces all connections if the echo does not arrive.
+// It returns when the Locker is closed.
 func (p *connections) watch() {
 	ticker := time.NewTicker(beat)
 	defer ticker.Stop()
@@ -261,7 +267,8 @@ func (p *connections) watch() {
 	}
 }
 
-// echoes reports whether an echo reached the scout or could not be sent.
+// echoes pushes an echo with the given number. It returns false if the scout does not receive the echo within lag. If
+// the push itself fails, echoes returns true, because this failure does not show that the scout is dead.
 func (p *connections) echoes(scout *connection, number int) bool {
 	err := p.calls.Do(p.ctx, func() error {
 		return echoScript.Run(p.ctx, p.node.Client, []string{p.echo}, number, echoTTL.Milliseconds()).Err()

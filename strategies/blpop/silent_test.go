@@ -18,7 +18,8 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 )
 
-// silenced returns a config with a client of its own, whose blocking connections the path can silence.
+// silenced returns a config with a separate client, and the network path of this client, on which the test can stop all
+// traffic.
 func silenced(t *testing.T, server *redistest.Server) (goredis.Config, *netfault.Path) {
 	t.Helper()
 	path := &netfault.Path{}
@@ -31,7 +32,8 @@ func silenced(t *testing.T, server *redistest.Server) (goredis.Config, *netfault
 	return config, path
 }
 
-// wait has a waiter block, and returns what becomes of it.
+// wait starts a waiter for "key", and returns once the waiter blocks in BLPOP. The returned channel receives the
+// waiter's error, or nil once the waiter has acquired and released the lock.
 func wait(ctx context.Context, t *testing.T, outside redis.UniversalClient, acquire func(context.Context, string) (
 	strategies.Lease, error,
 ),
@@ -49,7 +51,8 @@ func wait(ctx context.Context, t *testing.T, outside redis.UniversalClient, acqu
 	return over
 }
 
-// ends returns the result of a waiter, which must end long before the TTL.
+// ends returns the error that over receives. The test fails if none arrives within 20 s, long before the holder's TTL
+// ends.
 func ends(t *testing.T, over <-chan error) error {
 	t.Helper()
 	select {
@@ -61,8 +64,8 @@ func ends(t *testing.T, over <-chan error) error {
 	}
 }
 
-// Blocking connections that fall silent together, as those through one firewall, are replaced long before
-// the holder's TTL is over.
+// The connections of a waiter's process fall silent together, as behind a firewall that drops packets. The waiter must
+// replace them and acquire the released lock long before the holder's TTL ends.
 func TestSilentConnectionsAreReplaced(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -86,7 +89,7 @@ func TestSilentConnectionsAreReplaced(t *testing.T) {
 	poll.Until(t, "no key is left", func() bool { return outside.DBSize(t.Context()).Val() == 0 })
 }
 
-// A wait on a silent connection ends with its context.
+// A cancelled wait must end although all connections of its process are silent.
 func TestSilentConnectionDoesNotDelayACancel(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -110,7 +113,8 @@ func TestSilentConnectionDoesNotDelayACancel(t *testing.T) {
 	}
 }
 
-// The echoes are on a list of the lock's names, one each second and only while there are waiters.
+// A process with waiters must push one echo a second, to a list whose name begins with the name of the lock. A process
+// without waiters must push none.
 func TestEchoes(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)

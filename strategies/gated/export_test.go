@@ -7,8 +7,8 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// AwaitUsers waits until so many are in or before a key's gate, and gives the last of them
-// a moment to block there.
+// AwaitUsers waits until n callers are inside the gate of a key or wait for the gate. It then sleeps for 5 ms, so that
+// the last caller blocks at the gate.
 func AwaitUsers(t *testing.T, locker strategies.Locker, key string, n int) {
 	t.Helper()
 	for end := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {

@@ -2,12 +2,12 @@
 // a local lock before it sends a request to Redis. It is the appropriate baseline for locks that hand over within a
 // process.
 //
-//  1. Acquire takes the mutex of the key, and then acquires from the strategy.
+//  1. Acquire takes the mutex of the key, and then acquires the strategy's lock.
 //  2. Other callers of the process wait for the mutex, in the order of arrival, and send nothing.
 //  3. Release releases the strategy's lease, and then the mutex.
 //
-// A release wakes the longest waiting caller of the process, which then acquires from the strategy. The strategy
-// decides between processes.
+// A release wakes the longest waiting caller of the process, which then acquires the strategy's lock. The order of the
+// processes depends on the strategy.
 //
 // gated.md describes guarantees, costs and failure modes.
 package gated
@@ -27,7 +27,7 @@ import (
 //go:embed gated.md
 var doc string
 
-// Wrapper describes the wrapper, for registration.
+// Wrapper returns the wrapper gated, for strategies.RegisterWrapper.
 func Wrapper() strategies.Wrapper {
 	return strategies.Wrapper{
 		Doc:     doc,
@@ -39,8 +39,8 @@ func Wrapper() strategies.Wrapper {
 	}
 }
 
-// refine returns the Info of the wrapped strategy. It refuses a strategy that is not a lock or that allows several
-// holders.
+// refine returns the Info of the strategy behind the mutex, without the claims of order and re-entrance, which the
+// mutex breaks. It returns an error if the strategy is not a lock or allows several holders.
 func refine(info strategies.Info) (strategies.Info, error) {
 	switch {
 	case info.Capacity == 0:
@@ -54,18 +54,18 @@ func refine(info strategies.Info) (strategies.Info, error) {
 	return info, nil
 }
 
-// Locker lets one caller at a time through to another Locker. It has no Unwrap, because calls must not bypass the
-// mutex.
+// Locker admits one caller at a time for each key to another Locker. It has no Unwrap, because calls must not bypass
+// the mutex.
 type Locker struct {
 	inner  strategies.Locker
 	gates  baselines.Gates
 	closed atomic.Bool
 }
 
-// New returns a Locker in front of inner. Closing it closes inner.
+// New returns a Locker in front of inner. Closing the returned Locker closes inner.
 func New(inner strategies.Locker) strategies.Locker { return &Locker{inner: inner} }
 
-// Prepare prepares the strategy.
+// Prepare prepares the Locker behind the mutex, if it is a Preparer.
 func (l *Locker) Prepare(ctx context.Context, keys []string) error {
 	if p, ok := strategies.As[strategies.Preparer](l.inner); ok {
 		return p.Prepare(ctx, keys)
@@ -73,12 +73,13 @@ func (l *Locker) Prepare(ctx context.Context, keys []string) error {
 	return nil
 }
 
-// Acquire waits for the caller's turn in the process, then for the lock.
+// Acquire waits for the caller's turn in the process, and then for the lock of the strategy.
 func (l *Locker) Acquire(ctx context.Context, key string) (strategies.Lease, error) {
 	return l.through(ctx, key, true, l.inner.Acquire)
 }
 
-// TryAcquire tries once, unless a caller of this process holds the lock or waits.
+// TryAcquire makes one attempt to take the strategy's lock. If a caller of this process is inside the gate, it returns
+// ErrHeld without an attempt.
 func (l *Locker) TryAcquire(ctx context.Context, key string) (strategies.Lease, error) {
 	inner, ok := strategies.As[strategies.Trier](l.inner)
 	if !ok {
@@ -87,7 +88,8 @@ func (l *Locker) TryAcquire(ctx context.Context, key string) (strategies.Lease, 
 	return l.through(ctx, key, false, inner.TryAcquire)
 }
 
-// through enters the gate and acquires a lease; if that fails it lets the next caller in.
+// through enters the gate of the key and calls acquire. If acquire fails, through leaves the gate, so that the next
+// caller can enter.
 func (l *Locker) through(
 	ctx context.Context, key string, wait bool, acquire func(context.Context, string) (strategies.Lease, error),
 ) (strategies.Lease, error) {
@@ -97,7 +99,7 @@ func (l *Locker) through(
 	if _, err := l.gates.Enter(ctx, key, wait); errors.Is(err, strategies.ErrHeld) {
 		return nil, err
 	} else if err != nil {
-		return nil, fmt.Errorf("wait for %q in the process: %w", key, err)
+		return nil, fmt.Errorf("wait for the in-process mutex of %q: %w", key, err)
 	}
 	held, err := acquire(ctx, key)
 	if err != nil {
@@ -107,13 +109,14 @@ func (l *Locker) through(
 	return &lease{inner: held, gates: &l.gates, key: key}, nil
 }
 
-// Close closes the strategy. Leases can still be released if the strategy's leases can.
+// Close makes further acquires fail with ErrClosed, and closes the strategy's Locker. Whether leases can still be
+// released depends on the strategy.
 func (l *Locker) Close() error {
 	l.closed.Store(true)
 	return l.inner.Close()
 }
 
-// lease is a lease of the strategy whose holder is inside the gate.
+// lease is a lease of the strategy's lock. Its holder is inside the gate.
 type lease struct {
 	inner strategies.Lease
 	gates *baselines.Gates
@@ -128,5 +131,5 @@ func (held *lease) Release(ctx context.Context) error {
 	return held.inner.Release(ctx)
 }
 
-// Unwrap returns the strategy's lease, for its other capabilities.
+// Unwrap returns the strategy's lease, in which As finds capabilities such as Extender.
 func (held *lease) Unwrap() strategies.Lease { return held.inner }

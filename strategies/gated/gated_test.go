@@ -27,7 +27,7 @@ func TestConformance(t *testing.T) {
 	trial.Conform(t, "gated:spin:base=2ms", "gated:redsync:delay=5ms")
 }
 
-func TestWhatItSaysOfItself(t *testing.T) {
+func TestGatedInfo(t *testing.T) {
 	v := trial.Variant(t, "gated:pubsub:watchdog=false")
 	info := v.Info()
 	if v.Name() != "gated:pubsub:watchdog=false" || info.Name != "gated:pubsub" {
@@ -41,7 +41,7 @@ func TestWhatItSaysOfItself(t *testing.T) {
 	}
 }
 
-func TestRefusesWhatIsNoMutex(t *testing.T) {
+func TestOnlyMutexesCanBeGated(t *testing.T) {
 	for list, want := range map[string]string{
 		"gated:sipn":                `unknown strategy "gated:sipn"`,
 		"gatet:spin":                `unknown strategy "gatet:spin"`,
@@ -57,8 +57,9 @@ func TestRefusesWhatIsNoMutex(t *testing.T) {
 	}
 }
 
-// Of a hundred waiters of a process only one sends commands to Redis.
-func TestOneAtATimeGoesToRedis(t *testing.T) {
+// While another process holds the lock, a hundred callers wait in one process. Only one of these callers at a time may
+// send commands to Redis.
+func TestOnlyOneWaiterUsesRedis(t *testing.T) {
 	const waiters, tries = 100, 20
 	server := redistest.Start(t)
 	holder := trial.Start(t, server, "spin", time.Minute)
@@ -86,14 +87,14 @@ func TestOneAtATimeGoesToRedis(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	// No other process wants the lock, so each caller inside the gate gets it at its first try.
+	// No other process requests the lock any more, so each caller inside the gate takes it at its first try.
 	if n := p.Counts().Attempts - waited; n > waiters {
 		t.Errorf("%d waiters made %d tries after the first was served", waiters, n)
 	}
 }
 
-// Callers enter the gate in the order of arrival.
-func TestWaitersOfAProcessAreServedInOrder(t *testing.T) {
+// Twenty callers arrive at the gate one after the other. They must acquire the lock in this order.
+func TestLocalWaitersAreServedInOrder(t *testing.T) {
 	const waiters = 20
 	server := redistest.Start(t)
 	p := trial.Start(t, server, "gated:spin", time.Minute)

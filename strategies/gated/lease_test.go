@@ -9,7 +9,7 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// plain is a lease without further capabilities, able one with all of them.
+// plain is a lease that can only be released. able has all capabilities of leases.
 type (
 	plain struct{}
 	able  struct{ plain }
@@ -41,8 +41,9 @@ func (s *stub) TryAcquire(context.Context, string) (strategies.Lease, error) {
 	return s.grant("TryAcquire")
 }
 
-// A lease behind a gate has the same capabilities as without, and its release opens the gate.
-func TestCapabilitiesOfLeasesAreKept(t *testing.T) {
+// A lease behind a gate must have exactly the capabilities of the strategy's lease. Its release must open the gate,
+// even if the strategy's release fails.
+func TestLeaseCapabilitiesAreKept(t *testing.T) {
 	for _, inner := range []strategies.Lease{plain{}, able{}} {
 		l := New(&stub{lease: inner, calls: map[string]int{}})
 		held, err := l.Acquire(t.Context(), "key")
@@ -74,7 +75,7 @@ func abilities(l strategies.Lease) [4]bool {
 	return [4]bool{e, f, m, w}
 }
 
-// Both ways to acquire go through the gate.
+// Acquire and TryAcquire must not call the strategy while another caller of the process is inside the gate.
 func TestEveryAcquireGoesThroughTheGate(t *testing.T) {
 	const key = "key"
 	s := &stub{lease: plain{}, calls: map[string]int{}}
@@ -119,8 +120,9 @@ func TestEveryAcquireGoesThroughTheGate(t *testing.T) {
 	}
 }
 
-// A gate hides re-entrance, because the owner would wait for itself.
-func TestNoCapabilityIsFoundPastTheGate(t *testing.T) {
+// A gate must hide that its strategy is re-entrant. An owner that acquired the lock again would wait at the gate for
+// itself.
+func TestGateHidesReentrance(t *testing.T) {
 	l := New(reentrant{&stub{lease: plain{}, calls: map[string]int{}}})
 	if _, ok := strategies.As[strategies.Reentrant](l); ok {
 		t.Error("what is inside can be acquired without the gate")

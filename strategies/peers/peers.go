@@ -1,12 +1,15 @@
 // Package peers adapts the lock libraries redislock and redsync, through their public interfaces, for comparison.
-// Package rueidislock is separate, because it depends on another Redis client.
+// Package rueidislock is separate, because it depends on another Redis client. The lock is the string KEY with the
+// owner's token.
 //
-//  1. Acquire runs one script with MSETNX and PEXPIRE (redislock), or sends SET NX PX to each node (redsync).
+//  1. Acquire runs one script with MSETNX KEY token and PEXPIRE KEY (redislock), or sends SET KEY token NX PX to each
+//     node and needs a majority (redsync).
 //  2. A waiter sleeps and tries again, every 100 ms (redislock) or at random after 50 to 250 ms (redsync).
 //     PollOptions change the sleep.
-//  3. Release runs one script, which deletes the key if it has the owner's token.
+//  3. Release runs one script, which deletes KEY if its value is the owner's token. redsync runs the script on each
+//     node.
 //
-// A release wakes no waiter. The first client that tries after it takes the lock.
+// A release wakes no waiter. The first client that tries after the release takes the lock.
 //
 // redislock.md and redsync.md describe guarantees, costs and failure modes.
 package peers
@@ -35,7 +38,7 @@ var (
 	redsyncDoc string
 )
 
-// Strategies describes the locks, for registration under their names.
+// Strategies returns redislock and redsync, for registration under their names.
 func Strategies() []strategies.Strategy {
 	return []strategies.Strategy{
 		strategies.Define(strategies.Info{
@@ -72,16 +75,16 @@ func library(name, call string) []strategies.Library {
 	return []strategies.Library{{Language: "Go", Package: name, Call: call}}
 }
 
-// PollOptions are the options of redislock and redsync.
+// PollOptions determine how long a waiter of redislock or redsync sleeps between two tries.
 type PollOptions struct {
 	Tuned bool          `opt:"tuned" help:"sleep with full jitter, up to a ceiling that doubles from 4 ms to 1 s"`
 	Delay time.Duration `opt:"delay" help:"sleep between two tries; 0s: the sleep in the library's documentation, or that of tuned"`
 }
 
-// tuned is the backoff of a tuned lock.
+// tuned contains the backoff settings that determine a waiter's sleeps if the option tuned is set.
 var tuned = polled.SpinOptions{Backoff: polled.FullJitter, Base: 4 * time.Millisecond, Cap: time.Second}
 
-// Refine adds the sleep to the summary and, for a tuned lock, to the library's call.
+// Refine adds the waiter's sleep to the summary. For a tuned lock, it also adds the sleep to the library's call.
 func (o PollOptions) Refine(info strategies.Info) strategies.Info {
 	what, _, _ := strings.Cut(info.Summary, ", polled ")
 	switch {
@@ -98,7 +101,7 @@ func (o PollOptions) Refine(info strategies.Info) strategies.Info {
 	return info
 }
 
-// Validate returns all errors, joined.
+// Validate returns an error for a negative delay.
 func (o PollOptions) Validate() error {
 	if o.Delay < 0 {
 		return fmt.Errorf("delay must be at least 0, not %v", o.Delay)
@@ -106,7 +109,7 @@ func (o PollOptions) Validate() error {
 	return nil
 }
 
-// poller is the part that the adapters of both polling libraries share.
+// poller contains what the Lockers of redislock and redsync share.
 type poller struct {
 	config  goredis.Config
 	options PollOptions
@@ -126,8 +129,8 @@ func (p *poller) Close() error {
 	return nil
 }
 
-// outcome returns the error of a release or an extension: ErrNotHeld if the lease was lost, otherwise err with its
-// context.
+// outcome returns the error of a release or an extension: ErrNotHeld if the lease was lost, nil if err is nil, and
+// otherwise err, wrapped with the operation and the key.
 func outcome(ctx context.Context, what, key string, lost bool, err error) error {
 	switch {
 	case lost:

@@ -18,7 +18,7 @@ import (
 
 func init() { strategies.RegisterStrategy(peers.Strategies()...) }
 
-// The locks of others change with go.mod only, so make others has the suite.
+// The adapted libraries change only with go.mod, so only make others runs the conformance suite on them.
 func TestConformance(t *testing.T) {
 	if !extent.More() {
 		t.Skip("slow: make others runs it")
@@ -45,8 +45,9 @@ func TestUncontendedCommands(t *testing.T) {
 	}
 }
 
-// Libraries give up: redsync after 32 tries, redislock after a TTL. A Locker waits.
-func TestWaitsBeyondTheLibrarysLimit(t *testing.T) {
+// The libraries limit a wait: redsync to 32 tries, and redislock to one TTL. A waiter of the adapters must continue
+// beyond these limits until the lock is released.
+func TestWaitsBeyondLibraryLimit(t *testing.T) {
 	for _, strategy := range []string{"redsync:delay=1ms", "redislock:delay=1ms"} {
 		server := redistest.Start(t)
 		holder := trial.Start(t, server, strategy, time.Minute)
@@ -78,8 +79,8 @@ func TestWaitsBeyondTheLibrarysLimit(t *testing.T) {
 	}
 }
 
-// Neither of the libraries says so by itself at once.
-func TestReportsALostServer(t *testing.T) {
+// The server is killed while a client waits. The client must get an error within a minute.
+func TestLostServerIsReported(t *testing.T) {
 	for _, strategy := range []string{"redislock", "redsync:delay=5ms"} {
 		server := redistest.Start(t)
 		p := trial.Start(t, server, strategy, time.Minute)
@@ -101,7 +102,8 @@ func TestReportsALostServer(t *testing.T) {
 	}
 }
 
-// A minority may be down.
+// With one of three nodes down, redsync must acquire the lock, and a waiter must continue beyond the 32 tries of the
+// library.
 func TestRedsyncWaitsWithoutAMinority(t *testing.T) {
 	config := goredis.Config{Prefix: "trial:", TTL: time.Minute}
 	var all []*redistest.Server
@@ -138,8 +140,8 @@ func TestRedsyncWaitsWithoutAMinority(t *testing.T) {
 	}
 }
 
-// The summary of a lock with options is not that of the plain one, which sleeps for other times.
-func TestSummariesAreOfTheirOptions(t *testing.T) {
+// Each combination of options must have a separate summary, which names the delay if one is set.
+func TestSummariesFollowOptions(t *testing.T) {
 	t.Parallel()
 	for _, library := range []string{"redislock", "redsync"} {
 		seen := map[string]bool{}

@@ -29,15 +29,16 @@ func OpenRedislock(config goredis.Config, options PollOptions) (*Redislock, erro
 	return &Redislock{p, redislock.New(p.config.Nodes[0].Client)}, nil
 }
 
-// jitter is the retry strategy of a tuned lock.
+// jitter is the redislock.RetryStrategy of the option tuned. A call of the function returns the next sleep.
 type jitter func() time.Duration
 
 // NextBackoff returns a random sleep. It is never 0, because 0 would end the wait.
 func (sleep jitter) NextBackoff() time.Duration { return max(sleep(), 1) }
 
-// Acquire obtains the lock, and tries until ctx ends.
+// Acquire calls Obtain, which tries until the caller holds the lock or ctx ends.
 func (l *Redislock) Acquire(ctx context.Context, key string) (strategies.Lease, error) {
-	// redislock gives up after a TTL if the context has no deadline.
+	// If the context has no deadline, redislock gives up after a TTL. So Acquire adds a distant deadline to such a
+	// context.
 	const never = 100 * 365 * 24 * time.Hour
 	if _, ends := ctx.Deadline(); !ends {
 		var done context.CancelFunc
@@ -53,7 +54,7 @@ func (l *Redislock) Acquire(ctx context.Context, key string) (strategies.Lease, 
 	return l.obtain(ctx, key, redislock.LinearBackoff(100*time.Millisecond)) // as in the library's documentation
 }
 
-// TryAcquire tries once.
+// TryAcquire calls Obtain without retries, and returns ErrHeld if another client holds the lock.
 func (l *Redislock) TryAcquire(ctx context.Context, key string) (strategies.Lease, error) {
 	held, err := l.obtain(ctx, key, redislock.NoRetry())
 	if errors.Is(err, redislock.ErrNotObtained) && ctx.Err() == nil {
@@ -72,7 +73,8 @@ func (l *Redislock) obtain(ctx context.Context, key string, retry redislock.Retr
 		return &redislockLease{lock}, nil
 	}
 	if !errors.Is(err, redislock.ErrNotObtained) && indeterminate.MayHaveRun(err) {
-		// The failed try may have acquired the lock. An Obtain with the same token then succeeds, and its lock is released.
+		// The failed try may have acquired the lock. In that case, a second Obtain with the same token succeeds, and the
+		// adapter releases its lock.
 		settle, done := indeterminate.Settle(ctx)
 		defer done()
 		if lock, err := l.client.Obtain(settle, name, l.config.TTL, &redislock.Options{Token: token}); err == nil {
@@ -84,13 +86,13 @@ func (l *Redislock) obtain(ctx context.Context, key string, retry redislock.Retr
 
 type redislockLease struct{ lock *redislock.Lock }
 
-// Release releases the lock.
+// Release deletes the key if its value is the lease's token, and otherwise returns ErrNotHeld.
 func (held *redislockLease) Release(ctx context.Context) error {
 	err := held.lock.Release(ctx)
 	return outcome(ctx, "release", held.lock.Key(), errors.Is(err, redislock.ErrLockNotHeld), err)
 }
 
-// Extend refreshes the lock.
+// Extend sets the TTL of the key if its value is the lease's token, and otherwise returns ErrNotHeld.
 func (held *redislockLease) Extend(ctx context.Context, ttl time.Duration) error {
 	err := held.lock.Refresh(ctx, ttl, nil)
 	return outcome(ctx, "refresh", held.lock.Key(), errors.Is(err, redislock.ErrNotObtained), err)

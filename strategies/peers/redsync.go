@@ -24,7 +24,7 @@ type Redsync struct {
 	redsync *redsync.Redsync
 }
 
-// OpenRedsync returns a Locker on all nodes.
+// OpenRedsync returns a Locker on all nodes. It sends no command to Redis.
 func OpenRedsync(config goredis.Config, options PollOptions) (*Redsync, error) {
 	p, err := openPoller("redsync", config, options)
 	if err != nil {
@@ -37,7 +37,8 @@ func OpenRedsync(config goredis.Config, options PollOptions) (*Redsync, error) {
 	return &Redsync{p, redsync.New(pools...)}, nil
 }
 
-// Acquire locks the mutex. redsync gives up after 32 tries; Acquire then starts again.
+// Acquire locks a redsync.Mutex. redsync gives up after 32 tries, or if nodes are too slow. Acquire then starts again,
+// until ctx ends.
 func (l *Redsync) Acquire(ctx context.Context, key string) (strategies.Lease, error) {
 	return l.lock(ctx, key, func(mutex *redsync.Mutex) error {
 		for {
@@ -49,7 +50,7 @@ func (l *Redsync) Acquire(ctx context.Context, key string) (strategies.Lease, er
 	})
 }
 
-// TryAcquire tries once.
+// TryAcquire makes one try, and returns ErrHeld if another client holds the lock.
 func (l *Redsync) TryAcquire(ctx context.Context, key string) (strategies.Lease, error) {
 	return l.lock(ctx, key, func(mutex *redsync.Mutex) error {
 		err := mutex.TryLockContext(ctx)
@@ -88,16 +89,17 @@ func (l *Redsync) lock(ctx context.Context, key string, lock func(*redsync.Mutex
 	}
 	err = indeterminate.Because(ctx, err)
 	if !errors.Is(err, strategies.ErrHeld) {
-		// redsync releases a failed try with a context that may have ended, so the adapter releases it again.
+		// After a failed try, redsync releases the lock with a context that may have ended, so the adapter releases it again.
 		settle, done := indeterminate.Settle(ctx)
 		defer done()
-		// The release fails if there is nothing to release; if a key stays, the TTL removes it.
+		// The error is ignored, because the release fails if no node has the key, and a key that remains expires with its
+		// TTL.
 		_, _ = l.redsync.NewMutex(mutex.Name(), redsync.WithValue(token)).UnlockContext(settle)
 	}
 	return nil, fmt.Errorf("lock %q: %w", mutex.Name(), err)
 }
 
-// isLate reports whether a node was too slow for redsync, which allows it 5 % of the TTL.
+// isLate reports whether err is the timeout of a node. redsync waits at most 5 % of the TTL for a node.
 func isLate(err error) bool {
 	var late net.Error
 	return errors.Is(err, context.DeadlineExceeded) || errors.As(err, &late) && late.Timeout()
@@ -115,16 +117,17 @@ type redsyncLease struct {
 	until  validity.Until
 }
 
-// ValidUntil returns the end that redsync computes, minus drift.
+// ValidUntil returns the end of the lease that redsync computes, with its allowance for clock drift.
 func (held *redsyncLease) ValidUntil() time.Time { return held.until.Get() }
 
-// Release unlocks the mutex.
+// Release deletes the key on all nodes where its value is the lease's token. It returns ErrNotHeld if the lease was
+// lost.
 func (held *redsyncLease) Release(ctx context.Context) error {
 	ok, err := held.mutex.UnlockContext(ctx)
 	return held.outcome(ctx, "unlock", ok, err)
 }
 
-// Extend extends the mutex through a new Mutex with the given expiry.
+// Extend extends the lease by a second Mutex with the same value, because the expiry of a Mutex cannot be changed.
 func (held *redsyncLease) Extend(ctx context.Context, ttl time.Duration) error {
 	mutex := held.locker.redsync.NewMutex(held.mutex.Name(),
 		redsync.WithExpiry(ttl), redsync.WithValue(held.mutex.Value()))

@@ -2,11 +2,12 @@ package polled
 
 import "time"
 
-// These are the backoffs: how long a waiter sleeps after its n-th failed attempt, with n from 0.
+// These are the values of the option backoff, which determines how long a waiter sleeps after its n-th failed attempt,
+// with n from 0.
 //
-// exponential and full-jitter are from Marc Brooker, "Exponential Backoff And Jitter", AWS Architecture Blog, 2015;
-// redisson is from Redisson's RSpinLock (org.redisson.api.LockOptions.ExponentialBackOff, whose defaults are 1 ms,
-// ×2, at most 128 ms).
+// exponential and full-jitter are from Marc Brooker, "Exponential Backoff And Jitter", AWS Architecture Blog, 2015.
+// redisson is from Redisson's RSpinLock (org.redisson.api.LockOptions.ExponentialBackOff, whose defaults are 1 ms, ×2,
+// at most 128 ms).
 const (
 	None        = "none"         // 0
 	Fixed       = "fixed"        // base
@@ -47,7 +48,7 @@ func (o SpinOptions) Sleeps(random func(n int64) int64) func() time.Duration {
 	}
 }
 
-// ceiling is min(cap, base × 2ⁿ), without overflow.
+// ceiling returns min(cap, base × 2ⁿ). A large n causes no overflow.
 func (o SpinOptions) ceiling(n int) time.Duration {
 	if n >= 62 || o.Base > o.Cap>>n {
 		return o.Cap

@@ -40,7 +40,7 @@ func TestSleeps(t *testing.T) {
 	}
 }
 
-// A waiter may poll for days: no backoff may overflow.
+// No sleep may overflow or exceed the cap, even after 10,000 attempts, because a waiter may poll for days.
 func TestSleepsStayWithinTheirCap(t *testing.T) {
 	most := func(n int64) int64 {
 		if n <= 0 {
@@ -58,7 +58,7 @@ func TestSleepsStayWithinTheirCap(t *testing.T) {
 	}
 }
 
-func TestOptionsAreRefusedWithEveryFault(t *testing.T) {
+func TestInvalidOptionsNameEveryFault(t *testing.T) {
 	for _, test := range []struct {
 		options polled.SpinOptions
 		want    []string // one a fault

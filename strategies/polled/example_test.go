@@ -33,12 +33,12 @@ func Example() {
 		log.Print(err)
 		return
 	}
-	// TryAcquire does not wait.
+	// TryAcquire does not wait. It returns ErrHeld, because the first lease still holds the lock.
 	if _, err := locker.TryAcquire(ctx, "order:42"); errors.Is(err, lock.ErrHeld) {
-		fmt.Println("somebody ships order 42")
+		fmt.Println("another client ships order 42")
 	}
 	if err := lease.Release(context.WithoutCancel(ctx)); err != nil {
 		log.Print("the lease was lost: ", err)
 	}
-	// Output: somebody ships order 42
+	// Output: another client ships order 42
 }

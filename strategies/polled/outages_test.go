@@ -19,8 +19,9 @@ func TestOutages(t *testing.T) {
 	trial.Outages(t, "setnx", "setnx-expire", "setnx-expire:check=get", "spin")
 }
 
-// A grant whose answer comes after the lease's end is given back: Redis counts the TTL from the grant.
-func TestALateGrantIsGivenBack(t *testing.T) {
+// The reply to a SET arrives after the lease has ended by the client's clock. TryAcquire must return an error. It must
+// also delete the key, which Redis still has, because Redis counts the TTL from the execution of the SET.
+func TestLateGrantIsReleased(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	const ttl = 3 * time.Second
@@ -39,8 +40,8 @@ func TestALateGrantIsGivenBack(t *testing.T) {
 	}
 }
 
-// A WAIT that is refused is no reason to keep the lock.
-func TestAFailedWaitGivesTheLockBack(t *testing.T) {
+// If Redis refuses the WAIT after a SET, Acquire must return the error and delete the key.
+func TestFailedWaitReleasesLock(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	outside := server.Client(t)
@@ -56,8 +57,8 @@ func TestAFailedWaitGivesTheLockBack(t *testing.T) {
 	}
 }
 
-// Close ends although no answer comes, and no client's timeout ends the wait for one.
-func TestCloseEndsAlthoughRedisIsStopped(t *testing.T) {
+// Close must end within 8 s although Redis does not reply and the client has no read timeout.
+func TestCloseWithStoppedRedis(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	nodes := []goredis.Node{{Client: redistest.Dial(t, server.URL()+"?read_timeout=-2ns")}}
@@ -79,8 +80,9 @@ func TestCloseEndsAlthoughRedisIsStopped(t *testing.T) {
 	}
 }
 
-// A SET that arrives when its Acquire has failed, and its release has been answered, is undone soon.
-func TestALateSetIsUndone(t *testing.T) {
+// A SET reaches Redis half a second after its Acquire has failed and released the key. The lock must delete the key
+// again within 20 s.
+func TestLateSetIsUndone(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	outside := server.Client(t)

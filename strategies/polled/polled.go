@@ -1,12 +1,14 @@
-// Package polled has the locks whose waiters poll: setnx, setnx-expire and spin. Each is one key with the owner's
-// token.
+// Package polled provides the locks whose waiters poll: setnx, setnx-expire and spin. Each lock is one string KEY with
+// the owner's token.
 //
-//  1. Acquire sends SETNX (setnx), SETNX and then PEXPIRE (setnx-expire), or one SET NX PX (spin).
+//  1. Acquire sends SETNX KEY token (setnx), SETNX KEY token and then PEXPIRE KEY (setnx-expire), or one SET KEY token
+//     NX PX (spin).
 //  2. A waiter sleeps and tries again. The sleep is fixed in setnx and setnx-expire, and a backoff in spin.
-//  3. Release deletes the key if it has the owner's token, by GET and then DEL (setnx) or by one script (setnx-expire
-//     and spin). The option check of setnx-expire selects another way.
+//  3. Release deletes KEY if its value is the owner's token, by GET and then DEL (setnx) or by one script with GET and
+//     DEL (setnx-expire and spin). The option `check` of setnx-expire and
+//     the option `release` of spin select another release.
 //
-// A release wakes no waiter. The first client that tries after it takes the lock.
+// A release wakes no waiter. The first client that tries after the release takes the lock.
 //
 // setnx.md, setnx-expire.md and spin.md describe guarantees, costs and failure modes.
 package polled
@@ -39,7 +41,7 @@ var (
 	spinDoc string
 )
 
-// Strategies describes the locks, for registration under their names.
+// Strategies returns setnx, setnx-expire and spin, for registration under their names.
 func Strategies() []strategies.Strategy {
 	expire := SetNXExpireOptions{Delay: 10 * time.Millisecond, Check: atomically}
 	return []strategies.Strategy{
@@ -70,7 +72,7 @@ func rights(commands ...string) strategies.Rights {
 	return strategies.Rights{Keys: []string{"{key}"}, Commands: commands}
 }
 
-// protocol has the properties in which the polled locks differ. Each lock is one key with the owner's token.
+// protocol defines the properties in which the polled locks differ. Each lock is one key with the owner's token.
 type protocol struct {
 	name     string
 	options  error       // all errors of the options, joined
@@ -79,14 +81,14 @@ type protocol struct {
 	scripted bool        // a lease is released by a script
 	native   bool        // a lease is released by DELEX or DELIFEQ
 	shared   bool        // all leases have one token, so a release cannot distinguish them (unsafe)
-	// try makes one attempt to get the lock. After an error the caller does not hold it; after validity.ErrLate the
-	// caller may try again.
+	// try makes one attempt to get the lock. After an error, the caller does not hold the lock. After validity.ErrLate,
+	// the caller may try again.
 	try func(ctx context.Context, held *token.Lease, ttl time.Duration) (bool, error)
 	// granted converts held to the lease that Acquire returns.
 	granted func(held *token.Lease) strategies.Lease
 }
 
-// Locker polls one Redis node.
+// Locker acquires one kind of polled lock on one Redis node, for all goroutines of a process.
 type Locker struct {
 	protocol
 	config   goredis.Config
@@ -115,7 +117,8 @@ func open(config goredis.Config, k protocol) (*Locker, error) {
 	return l, nil
 }
 
-// Prepare loads the release script, if the lock has one, or finds out which release command the server has.
+// Prepare loads the release script, if the lock has one. For a release by a command, it finds out which command the
+// server has.
 func (l *Locker) Prepare(ctx context.Context, _ []string) error {
 	switch {
 	case l.native:
@@ -131,17 +134,17 @@ func (l *Locker) Prepare(ctx context.Context, _ []string) error {
 	return nil
 }
 
-// Acquire tries, and sleeps between tries, until the caller has the lock or ctx ends.
+// Acquire tries, and sleeps between tries, until the caller holds the lock or ctx ends.
 func (l *Locker) Acquire(ctx context.Context, key string) (strategies.Lease, error) {
 	return l.acquire(ctx, key, l.config.TTL, false)
 }
 
-// TryAcquire tries once.
+// TryAcquire makes one attempt, and returns ErrHeld if another client holds the lock.
 func (l *Locker) TryAcquire(ctx context.Context, key string) (strategies.Lease, error) {
 	return l.acquire(ctx, key, l.config.TTL, true)
 }
 
-// Close makes further acquires fail with ErrClosed; leases can still be released. It waits at most two seconds for
+// Close makes further acquires fail with ErrClosed. Leases can still be released. Close waits at most two seconds for
 // releases to which Redis has not replied.
 func (l *Locker) Close() error {
 	l.closed.Store(true)
@@ -150,7 +153,7 @@ func (l *Locker) Close() error {
 	return nil
 }
 
-// acquire tries once, or until it has the lock.
+// acquire makes one attempt. Unless once is true, it then polls until the caller holds the lock or ctx ends.
 func (l *Locker) acquire(ctx context.Context, key string, ttl time.Duration, once bool) (strategies.Lease, error) {
 	if l.closed.Load() {
 		return nil, strategies.ErrClosed
@@ -175,14 +178,15 @@ func (l *Locker) acquire(ctx context.Context, key string, ttl time.Duration, onc
 	return l.granted(held), nil
 }
 
-// lease returns a lease to try for, with a new token unless all leases share one.
+// lease returns a lease for the next attempt. The lease has a new token, unless the option token makes all leases of
+// the Locker share one token.
 func (l *Locker) lease(name string) *token.Lease {
 	return &token.Lease{
 		Client: l.client, Releases: &l.releases, Name: name, Token: l.owner(), Native: l.deletes,
 	}
 }
 
-// wait sleeps and tries until the caller has the lock.
+// wait sleeps and tries until the caller holds the lock or ctx ends. It returns ErrHeld after l.tries failed attempts.
 func (l *Locker) wait(ctx context.Context, name string, ttl time.Duration) (strategies.Lease, error) {
 	held := l.lease(name)
 	sleep := l.backoff.Sleeps(rand.Int64N)

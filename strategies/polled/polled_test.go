@@ -34,8 +34,8 @@ func TestConformance(t *testing.T) {
 
 type calls = map[string]int
 
-// The test counts the commands of an acquire and a release without contention. A waiter makes one attempt per try:
-// each except the first follows a wake-up, and the last gets the lock.
+// An uncontended acquire and release must send exactly the listed commands. Each attempt of a waiter must send one
+// command. Each attempt except the first must count as a wake-up, and only the last wake-up as useful.
 func TestCommands(t *testing.T) {
 	server := redistest.Start(t)
 	outside := server.Client(t)
@@ -86,8 +86,8 @@ func TestCommands(t *testing.T) {
 	}
 }
 
-// before calls do once, before the first command of that name is sent. If do fails, neither that command nor
-// any later one is sent.
+// before is a hook that calls do once, just before the client sends its first command with the given name. If do fails,
+// the client sends neither that command nor any later command.
 type before struct {
 	name string
 	do   func() error
@@ -113,7 +113,8 @@ func (b *before) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-// Claims: SETNX without a TTL, and SETNX and then EXPIRE, are not atomic: a crash blocks the lock forever.
+// Claims: SETNX sets no TTL, and SETNX and EXPIRE are two commands. If the holder crashes after the SETNX, no other
+// client gets the lock until an operator deletes the key.
 func TestCrashBlocksForEver(t *testing.T) {
 	errDead := errors.New("the process is dead")
 	for variant, crash := range map[string]func(t *testing.T, p trial.Process){
@@ -135,7 +136,8 @@ func TestCrashBlocksForEver(t *testing.T) {
 			}
 			waiter := trial.Start(t, server, variant+":delay=1ms", ttl)
 			waiting := trial.Park(t, 1, waiter)
-			// As many tries, a millisecond apart each, as the TTL would have run out in ten times.
+			// Twenty tries, at least 1 ms apart, take more than nine times the TTL of 2 ms, so a key with this TTL would have
+			// expired.
 			poll.Until(t, "the waiter tries", func() bool { return waiter.Counts().Attempts >= 20 })
 			if waiter.Counts().Useful != 0 {
 				t.Error("the dead holder's lock was free")
@@ -146,8 +148,8 @@ func TestCrashBlocksForEver(t *testing.T) {
 	}
 }
 
-// Claim: a release without an atomic look whose lock it is deletes somebody else's lock. A GET before it looks at
-// what has been lost before, and not at what is lost after it.
+// Claim: a late release without an atomic check of the owner deletes the lock of the next holder. A GET before the DEL
+// detects a lease that was lost before the GET, but not a lease that was lost between the GET and the DEL.
 func TestLateRelease(t *testing.T) {
 	for _, test := range []struct {
 		variant, after string // the lock is lost after that command was sent, or before the release
@@ -196,7 +198,8 @@ func TestLateRelease(t *testing.T) {
 	}
 }
 
-// A holder of setnx-expire that dies after the PEXPIRE is another matter: its lock runs out.
+// A holder of setnx-expire dies after the PEXPIRE. Another client must get the lock, but not before the dead holder's
+// lease has ended.
 func TestTTLRecoversADeadHolder(t *testing.T) {
 	server := redistest.Start(t)
 	held := trial.Start(t, server, "setnx-expire", 50*time.Millisecond).Acquire(t, "key")
@@ -206,8 +209,8 @@ func TestTTLRecoversADeadHolder(t *testing.T) {
 	}
 }
 
-// An EXPIRE that is refused is no crash: the lock is given back.
-func TestFailedExpireGivesTheLockBack(t *testing.T) {
+// If Redis refuses the PEXPIRE, Acquire must return the error and delete the key.
+func TestFailedExpireReleasesLock(t *testing.T) {
 	server := redistest.Start(t)
 	outside := server.Client(t)
 	p := trial.Start(t, server, "setnx-expire", time.Minute)
@@ -233,7 +236,7 @@ func TestClaimsFollowTheOptions(t *testing.T) {
 	}
 }
 
-func TestTriesEndAnAcquire(t *testing.T) {
+func TestAcquireEndsAfterTries(t *testing.T) {
 	server := redistest.Start(t)
 	_ = trial.Start(t, server, "spin", time.Minute).Acquire(t, "key")
 	p := trial.Start(t, server, "spin:tries=3,cap=1ms", time.Minute)
@@ -245,7 +248,7 @@ func TestTriesEndAnAcquire(t *testing.T) {
 	}
 }
 
-// The error lists all errors of the config and of the options.
+// The error of each Open function must name every fault in the config and in the options.
 func TestOpenNamesEveryFault(t *testing.T) {
 	_, err := polled.OpenSpin(goredis.Config{}, polled.SpinOptions{Backoff: "linear"})
 	for _, want := range []string{"spin: ", "nodes", "TTL", `"linear"`, "base", "cap"} {

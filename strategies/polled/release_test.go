@@ -16,7 +16,8 @@ import (
 	"github.com/lockbench/lockbench/strategies/locktest"
 )
 
-// native returns the command of the server that deletes a key by its value; "" if it has none.
+// native returns "delifeq" or "delex", whichever the server supports: a command that deletes a key if it has a given
+// value. It returns "" if the server supports neither.
 func native(t *testing.T, server redis.UniversalClient) string {
 	t.Helper()
 	known, err := server.Command(t.Context()).Result()
@@ -31,8 +32,9 @@ func native(t *testing.T, server redis.UniversalClient) string {
 	return ""
 }
 
-// Where the server has DELIFEQ or DELEX a release is that command and no script; the lock of another stays. An older
-// server is refused by name. make valkey runs this on Valkey 9.
+// If the server has DELIFEQ or DELEX, a release must send only this command, and a late release must not delete the
+// next holder's lock. If the server has neither, Prepare must return an error that names the versions it needs. make
+// valkey runs this test on Valkey 9.
 func TestReleaseByCommand(t *testing.T) {
 	const variant = "spin:release=delex"
 	server := redistest.Start(t)
@@ -71,7 +73,7 @@ func TestReleaseByCommand(t *testing.T) {
 	trial.Release(t, theirs)
 }
 
-// The suite finds nothing wrong with the release by a command, where the server has one.
+// With release=delex, spin must pass the conformance suite on a server that has DELEX or DELIFEQ.
 func TestReleaseByCommandConforms(t *testing.T) {
 	if native(t, redistest.Start(t).Client(t)) == "" {
 		t.Skip("this server has neither DELEX nor DELIFEQ; make valkey runs it on one that has")

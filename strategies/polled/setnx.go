@@ -17,7 +17,7 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/token"
 )
 
-// SetNXOptions are the options of setnx.
+// SetNXOptions are the options that a user can set, as in setnx:delay=5ms.
 type SetNXOptions struct {
 	Delay time.Duration `opt:"delay" help:"sleep between two tries"`
 }
@@ -30,7 +30,7 @@ func (o SetNXOptions) Validate() error {
 	return nil
 }
 
-// openSetNX opens setnx. The config's TTL has no effect.
+// openSetNX returns a Locker of setnx. It ignores the config's TTL, because a lock of setnx has none.
 func openSetNX(config goredis.Config, o SetNXOptions) (*Locker, error) {
 	return open(config, protocol{
 		name: "setnx", options: o.Validate(), backoff: SpinOptions{Backoff: Fixed, Base: o.Delay},
@@ -41,7 +41,8 @@ func openSetNX(config goredis.Config, o SetNXOptions) (*Locker, error) {
 	})
 }
 
-// These are the values of check: how a release of setnx-expire checks the owner of the lock.
+// These are the values of the option check, which determines how a release of setnx-expire checks the owner of the
+// lock.
 const (
 	atomically = "true"  // by a script that compares and deletes
 	separately = "get"   // by a GET that precedes the DEL, which is unsafe
@@ -53,22 +54,22 @@ var releases = map[string]func(context.Context, *token.Lease) error{
 	atomically: compareAndDel, separately: getThenDel, never: del,
 }
 
-// SetNXExpireOptions are the options of setnx-expire.
+// SetNXExpireOptions are the options that a user can set, as in setnx-expire:check=get.
 type SetNXExpireOptions struct {
 	Delay time.Duration `opt:"delay" help:"sleep between two tries"`
 	Check string        `opt:"check" help:"delete the lock only if the caller still holds it, by one script (true) or by GET and then DEL (get), or always (false)"`
 }
 
-// Validate returns all errors, joined.
+// Validate returns the errors of delay and check, joined.
 func (o SetNXExpireOptions) Validate() error {
 	err := SetNXOptions{o.Delay}.Validate()
 	if releases[o.Check] == nil {
-		err = errors.Join(err, fmt.Errorf("check is %s, %s or %s, not %q", atomically, separately, never, o.Check))
+		err = errors.Join(err, fmt.Errorf("check must be %s, %s or %s, not %q", atomically, separately, never, o.Check))
 	}
 	return err
 }
 
-// Refine claims exclusion only for a release that compares and deletes in one step.
+// Refine claims exclusion only if a release compares and deletes in one step.
 func (o SetNXExpireOptions) Refine(info strategies.Info) strategies.Info {
 	info.Claims.Exclusion = o.Check == atomically
 	info.Caveat = "a crash between SETNX and EXPIRE blocks the lock for ever"
@@ -78,7 +79,7 @@ func (o SetNXExpireOptions) Refine(info strategies.Info) strategies.Info {
 	return info
 }
 
-// openSetNXExpire opens setnx-expire.
+// openSetNXExpire returns a Locker of setnx-expire, whose leases have the config's TTL.
 func openSetNXExpire(config goredis.Config, o SetNXExpireOptions) (*Locker, error) {
 	return open(config, protocol{
 		name: "setnx-expire", options: o.Validate(), backoff: SpinOptions{Backoff: Fixed, Base: o.Delay},
@@ -96,8 +97,8 @@ func openSetNXExpire(config goredis.Config, o SetNXExpireOptions) (*Locker, erro
 	})
 }
 
-// setNX takes a free key, without a TTL. If the reply is lost, the key is released in the background; if that does not
-// succeed before the Locker is closed, the lock stays taken forever.
+// setNX takes a free key, without a TTL. If the reply is lost, the key is released in the background. If this release
+// does not succeed before the Locker is closed, the key stays until an operator deletes it.
 func setNX(ctx context.Context, held *token.Lease, free func(context.Context, *token.Lease) error) (bool, error) {
 	taken, err := bounded.Get(ctx, &held.Releases.Calls, func() (bool, error) {
 		return held.Client.Do(ctx, "SETNX", held.Name, held.Token).Bool() // client.SetNX sends a SET
@@ -122,9 +123,9 @@ func expire(ctx context.Context, held *token.Lease, ttl time.Duration) error {
 	switch {
 	case err != nil:
 		held.GiveBack(ctx, nil) // if this does not succeed before the Locker is closed, the lock stays taken forever
-		return fmt.Errorf("limit %q: %w", held.Name, indeterminate.Because(ctx, err))
+		return fmt.Errorf("set the TTL of %q: %w", held.Name, indeterminate.Because(ctx, err))
 	case !limited:
-		return fmt.Errorf("limit %q: %w: another client has deleted the key", held.Name, strategies.ErrNotHeld)
+		return fmt.Errorf("set the TTL of %q: %w: another client has deleted the key", held.Name, strategies.ErrNotHeld)
 	}
 	return nil
 }
@@ -149,10 +150,10 @@ func (o *owned) Release(ctx context.Context) error {
 	return o.held.Releases.Release(ctx, &o.release)
 }
 
-// timed is a lease that expires.
+// timed is an owned lease with a TTL.
 type timed struct{ owned }
 
-// ValidUntil returns the instant before the PEXPIRE was sent, plus the TTL.
+// ValidUntil returns the end of the lease: one TTL after an instant just before the PEXPIRE was sent.
 func (t *timed) ValidUntil() time.Time { return t.held.ValidUntil() }
 
 // compareAndDel deletes the lock by a script if the key still holds the owner's token.
@@ -167,7 +168,8 @@ func compareAndDel(ctx context.Context, held *token.Lease) error {
 	return nil
 }
 
-// getThenDel checks the owner and then deletes the lock, even if another client has acquired it in between.
+// getThenDel checks the owner and then deletes the lock, in two commands. If another client acquires the lock between
+// them, getThenDel deletes that client's lock.
 func getThenDel(ctx context.Context, held *token.Lease) error {
 	found, err := held.Client.Get(ctx, held.Name).Result()
 	switch {
@@ -179,7 +181,7 @@ func getThenDel(ctx context.Context, held *token.Lease) error {
 	return del(ctx, held)
 }
 
-// del deletes the lock without checking the owner.
+// del deletes the lock without checking the owner. It returns ErrNotHeld if the key does not exist.
 func del(ctx context.Context, held *token.Lease) error {
 	deleted, err := held.Client.Del(ctx, held.Name).Result()
 	if err != nil {

@@ -16,17 +16,18 @@ import (
 	"github.com/lockbench/lockbench/strategies/lock"
 )
 
-// SpinOptions are the options of spin: how waiters poll, how many replicas must have the lock, and how it is released.
+// SpinOptions are the options of spin: how waiters poll, how many replicas must have received the lock, and how a
+// release deletes the lock.
 type SpinOptions struct {
 	Backoff string        `opt:"backoff" help:"none, fixed, exponential, full-jitter, added-jitter or redisson"`
 	Base    time.Duration `opt:"base" help:"first sleep; every sleep with backoff=fixed"`
 	Cap     time.Duration `opt:"cap" help:"longest sleep of a growing backoff; added-jitter may add half of it"`
 
-	// Tries ends an Acquire with ErrHeld.
+	// Tries is the number of failed attempts after which Acquire returns ErrHeld. 0 means no limit.
 	Tries int `opt:"tries" help:"failed attempts after which an acquire ends with an error; 0: no limit"`
 
-	// WaitReplicas adds a WAIT after the SET, in the same round trip. If too few replicas have the lock in time, the lock
-	// is released. A failover may still promote a replica that does not have the lock.
+	// WaitReplicas adds a WAIT after the SET, in the same round trip. If fewer than WaitReplicas replicas have the lock
+	// within WaitTimeout, the lock is released. A failover may still promote a replica that does not have the lock.
 	WaitReplicas int `opt:"wait-replicas" help:"replicas that must have the lock before it counts as acquired (WAIT); 0: no WAIT"`
 
 	WaitTimeout time.Duration `opt:"wait-timeout" help:"how long WAIT waits for the replicas before the lock is released again"`
@@ -34,22 +35,22 @@ type SpinOptions struct {
 
 	Token string `opt:"token" help:"value of the lock: a new one for each request (request), or one for all requests of an instance (client: as in published samples; unsafe, only for measurements)"`
 
-	// Release is byScript or byCommand; "" is byScript.
+	// Release is byScript or byCommand; "" means byScript.
 	Release string `opt:"release" help:"delete the lock by a script that compares the value (script), or by DELEX of Redis 8.4 or DELIFEQ of Valkey 9.0 (delex), which older servers refuse"`
 }
 
-// These are the values of release: how a release deletes the lock.
+// These are the values of the option release, which determines how a release deletes the lock.
 const (
 	byScript  = "script"
 	byCommand = "delex"
 )
 
-// native is the first version of each server that has a command for byCommand.
+// native names the first versions of Redis and Valkey that support a command for release=delex.
 var native = strategies.Since{
 	Redis: "8.4", Valkey: "9.0", For: "DELEX or DELIFEQ", Instead: "release=" + byScript,
 }
 
-// These are the values of token: which leases share the lock's value.
+// These are the values of the option token, which determines which leases share one token.
 const (
 	perRequest = "request"
 	perClient  = "client"
@@ -63,7 +64,7 @@ func SpinDefaults() SpinOptions {
 	}
 }
 
-// Validate returns all errors, joined. An empty token means request, and an empty release means script.
+// Validate returns all errors in the options, joined. An empty Token means request, and an empty Release means script.
 func (o SpinOptions) Validate() error {
 	var problems []error
 	refuse := func(wrong bool, format string, args ...any) {
@@ -80,7 +81,7 @@ func (o SpinOptions) Validate() error {
 	refuse(o.Tries < 0, "tries must be at least 0, not %d", o.Tries)
 	refuse(o.WaitAnyway && o.WaitReplicas == 0, "wait-anyway needs wait-replicas")
 	refuse(o.WaitReplicas < 0, "wait-replicas must be at least 0, not %d", o.WaitReplicas)
-	// WAIT takes milliseconds, and 0 means forever.
+	// WAIT accepts only whole milliseconds, and 0 would mean to wait forever.
 	refuse(o.WaitReplicas > 0 && o.WaitTimeout < time.Millisecond,
 		"wait-timeout must be at least 1ms, not %v", o.WaitTimeout)
 	refuse(o.Token != "" && o.Token != perRequest && o.Token != perClient, "token must be %s or %s, not %q",
@@ -115,13 +116,14 @@ func (o SpinOptions) Refine(info strategies.Info) strategies.Info {
 // SpinLocker is a Locker whose leases can be extended and can have different TTLs.
 type SpinLocker struct{ *Locker }
 
-// NewSpin returns a spin lock for a service, on one Redis or Redis Cluster, with SpinDefaults. It sends no command to
-// Redis. Its error joins all errors of the options. The caller must close the client after the Locker.
+// NewSpin returns a spin lock with SpinDefaults for a service, on a single Redis or a Redis Cluster. It sends no
+// command to Redis. Its error joins all errors of the options. The caller must close the client after the Locker.
 func NewSpin(client redis.UniversalClient, options ...lock.Option) (*lock.Locker, error) {
 	return lock.Open([]redis.UniversalClient{client}, OpenSpin, SpinDefaults(), options)
 }
 
-// OpenSpin returns a Locker on the first node. It sends no command to Redis.
+// OpenSpin returns a Locker on the first node. It sends no command to Redis. It returns an error for wait-replicas in a
+// cluster.
 func OpenSpin(config goredis.Config, o SpinOptions) (SpinLocker, error) {
 	if o.WaitReplicas > 0 && len(config.Nodes) > 0 && config.Nodes[0].Clustered() {
 		return SpinLocker{}, errors.New(
@@ -139,18 +141,19 @@ func OpenSpin(config goredis.Config, o SpinOptions) (SpinLocker, error) {
 	return SpinLocker{l}, err
 }
 
-// AcquireFor is Acquire for a lease of ttl, at least 1 ms.
+// AcquireFor is like Acquire, but the lease has the TTL ttl, which must be at least 1 ms.
 func (l SpinLocker) AcquireFor(ctx context.Context, key string, ttl time.Duration) (strategies.Lease, error) {
 	return l.acquire(ctx, key, ttl, false)
 }
 
-// TryAcquireFor tries once for a lease of ttl, at least 1 ms.
+// TryAcquireFor makes one attempt to get a lease with the TTL ttl, which must be at least 1 ms.
 func (l SpinLocker) TryAcquireFor(ctx context.Context, key string, ttl time.Duration) (strategies.Lease, error) {
 	return l.acquire(ctx, key, ttl, true)
 }
 
-// set takes the key if it is free, and reports whether it has taken it, possibly together with an error. With
-// wait-replicas it releases the key again if too few replicas have it in time, unless wait-anyway is set.
+// set takes the key if the key is free. It reports whether it took the key, in some cases together with an error. With
+// wait-replicas, set releases the key again if too few replicas have received the key within wait-timeout, unless
+// wait-anyway is set.
 func (o SpinOptions) set(ctx context.Context, held *token.Lease, ttl time.Duration) (bool, error) {
 	if o.WaitReplicas == 0 {
 		return held.Client.SetNX(ctx, held.Name, held.Token, ttl).Result()
@@ -173,7 +176,7 @@ func (o SpinOptions) set(ctx context.Context, held *token.Lease, ttl time.Durati
 		return taken.Val(), nil
 	}
 	if _, err := held.Free(ctx); err != nil {
-		return true, fmt.Errorf("release the lock, which too few replicas have: %w", err)
+		return true, fmt.Errorf("release the lock, which too few replicas acknowledged: %w", err)
 	}
 	return false, nil
 }

@@ -1,10 +1,11 @@
-// Package rueidislock adapts the lock of rueidis, through its public interface, for comparison. The lock is a
-// majority of 2×majority−1 keys on one Redis.
+// Package rueidislock adapts the lock of rueidis, through its public interface, for comparison. The lock is a majority
+// of the keys rueidislock:0:KEY, rueidislock:1:KEY and rueidislock:2:KEY on one Redis. With the option tuned, the lock
+// is the first key alone.
 //
 //  1. Acquire runs one script for each key, with SET NX PXAT and GET.
-//  2. A waiter waits for the message that a key has changed, which Redis sends by client-side caching because of the
-//     GET. The waiter then tries again. The adapter restarts each wait every two seconds.
-//  3. Release runs one script for each key, which deletes the key if it has the owner's token.
+//  2. A waiter waits for the message that a key has changed, and then tries again. Because of the GET, Redis sends this
+//     message by client-side caching. The adapter restarts each wait every two seconds.
+//  3. Release runs one script for each key, which deletes the key if GET returns the owner's token.
 //
 // Each change of a key wakes one waiter of each process.
 //
@@ -31,17 +32,17 @@ import (
 )
 
 const (
-	// prefix is rueidislock's default prefix. The prefix of the Config follows it.
+	// prefix is rueidislock's default prefix. In a key, the prefix of the Config comes after this prefix.
 	prefix = "rueidislock"
-	// againAfter is the interval at which a wait is restarted, and so the longest time that a waiter sleeps although the
-	// lock is free.
+	// againAfter is the interval at which Acquire restarts a wait. It is also the longest time for which a waiter sleeps
+	// although the lock is free.
 	againAfter = 2 * time.Second
 )
 
 //go:embed rueidislock.md
 var doc string
 
-// Strategy describes the lock, for registration under its name.
+// Strategy returns the Info, the options and the constructor of the lock, for registration as rueidislock.
 func Strategy() strategies.Strategy {
 	return strategies.Define(strategies.Info{
 		Doc: doc, Name: "rueidislock", Capacity: 1, Nodes: 1, BlackBox: true,
@@ -60,7 +61,7 @@ func Strategy() strategies.Strategy {
 				"the keys stay until their TTL"},
 			{Check: "sentinel", Because: "its client cannot find the server through Sentinel"},
 			{Check: "late commands", Because: "a command that rueidis sends again during Close may keep a connection open"},
-			{Check: "renewal and release", Because: "the context that reports a loss ends at each release too"},
+			{Check: "renewal and release", Because: "the context that reports a lost lease also ends at each release"},
 			{
 				Check:   "refused writes",
 				Because: "a release that Redis refuses is neither reported nor repeated: the keys stay until their TTL",
@@ -78,15 +79,15 @@ func Strategy() strategies.Strategy {
 	}, Options{}, Open)
 }
 
-// errAgain ends a wait that is then restarted.
+// errAgain is the cause with which a wait ends after againAfter. Acquire then waits again.
 var errAgain = errors.New("wait again")
 
-// Options are the options of rueidislock.
+// Options are the options that a user can set, as in rueidislock:tuned=true.
 type Options struct {
 	Tuned bool `opt:"tuned" help:"as documented for one Redis: one key instead of three, no messages about own changes (Redis 7.0.5), no limit of 20 ms for a try"`
 }
 
-// Refine adapts the summary to one key.
+// Refine changes the summary if the option tuned is set, because the lock then has only one key.
 func (o Options) Refine(info strategies.Info) strategies.Info {
 	if o.Tuned {
 		info.Summary = "redis/rueidis rueidislock: SET NX PXAT, woken by client-side caching"
@@ -94,7 +95,7 @@ func (o Options) Refine(info strategies.Info) strategies.Info {
 	return info
 }
 
-// Locker is one process's side of the lock, with one rueidis client.
+// Locker acquires locks for all goroutines of one process, with one rueidis client.
 type Locker struct {
 	config goredis.Config
 	locks  peer.Locker
@@ -126,12 +127,12 @@ func Open(config goredis.Config, options Options) (*Locker, error) {
 	return l, nil
 }
 
-// client returns the options of a rueidis client for a node. They have the client name, the user and the dialler of the
-// node's options, so that the traffic of rueidis is also counted.
+// client returns the options of a rueidis client for a node. The options contain the client name, the user and the
+// dialler of the node's options, so that the traffic of rueidis is also counted.
 func (l *Locker) client(o *redis.UniversalOptions) (rueidis.ClientOption, error) {
 	switch {
 	case o == nil:
-		return rueidis.ClientOption{}, errors.New("the node has no options to dial with")
+		return rueidis.ClientOption{}, errors.New("the node has no connection options")
 	case o.MasterName != "":
 		return rueidis.ClientOption{}, errors.New("a connection through Sentinel is not supported")
 	case len(o.Addrs) == 0:
@@ -153,7 +154,7 @@ func (l *Locker) client(o *redis.UniversalOptions) (rueidis.ClientOption, error)
 		ClientName:        o.ClientName,
 		SelectDB:          o.DB,
 		Dialer:            net.Dialer{Timeout: o.DialTimeout},
-		// The dialler itself uses TLS if the options demand it.
+		// The function ignores the TLS config, because the dialler itself uses TLS if the options require it.
 		DialCtxFn: func(ctx context.Context, address string, _ *net.Dialer, _ *tls.Config) (net.Conn, error) {
 			if l.closed.Load() { // because a closed rueidis client dials again when it is called with an ended context
 				return nil, net.ErrClosed
@@ -181,7 +182,7 @@ func (l *Locker) Acquire(ctx context.Context, key string) (strategies.Lease, err
 	}
 }
 
-// TryAcquire tries once, with rueidislock's TryWithContext.
+// TryAcquire makes one try by rueidislock's TryWithContext, and returns ErrHeld if another client holds the lock.
 func (l *Locker) TryAcquire(ctx context.Context, key string) (strategies.Lease, error) {
 	for {
 		held, err := l.lock(ctx, key, l.locks.TryWithContext)
@@ -205,7 +206,7 @@ func (l *Locker) lock(ctx context.Context, key string, call lockCall) (strategie
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("lock %q: %w", name, err)
 	}
-	// rueidislock keeps the lock until the context of its wait ends. The lease outlives ctx, so the wait gets a separate
+	// rueidislock holds the lock until the context of its wait ends. The lease outlives ctx, so the wait gets a separate
 	// context.
 	lasting, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	ended := context.AfterFunc(ctx, func() { end(ctx.Err()) })
@@ -227,8 +228,8 @@ func (l *Locker) lock(ctx context.Context, key string, call lockCall) (strategie
 	return nil, fmt.Errorf("lock %q: %w", name, err)
 }
 
-// Close closes the connections. rueidislock's own Close would release the leases, which only their holders may do. It
-// is therefore called after the client is closed, when it can no longer release them.
+// Close closes the connections. rueidislock's own Close would release the leases, which only their holders may do. The
+// adapter therefore closes the client first, so that rueidislock's Close cannot release them.
 func (l *Locker) Close() error {
 	if !l.closed.Swap(true) {
 		l.locks.Client().Close()
@@ -237,16 +238,17 @@ func (l *Locker) Close() error {
 	return nil
 }
 
-// lease is a lock that rueidislock keeps until it is released.
+// lease is a lock that rueidislock renews until it is released or lost.
 type lease struct {
 	ctx     context.Context // rueidislock ends it when it finds that the lock is lost
 	release func()          // returns when all goroutines of the lock have ended
 }
 
-// Lost returns a channel that is closed when the lock has lost its majority of keys, or is released.
+// Lost returns a channel that is closed when the lease no longer has a majority of the keys, or is released.
 func (held *lease) Lost() <-chan struct{} { return held.ctx.Done() }
 
-// Release makes rueidislock delete the keys. rueidislock ignores ctx and does not report an error.
+// Release makes rueidislock delete the keys. It returns ErrNotHeld if the lock was already lost. rueidislock ignores
+// ctx and does not report an error of the deletion.
 func (held *lease) Release(context.Context) error {
 	lost := held.ctx.Err() != nil
 	held.release()

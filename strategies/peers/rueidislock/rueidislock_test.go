@@ -15,7 +15,7 @@ import (
 
 func init() { strategies.RegisterStrategy(rueidislock.Strategy()) }
 
-// The locks of others change with go.mod only.
+// rueidislock changes only with go.mod, so only make others runs the conformance suite on it.
 func TestConformance(t *testing.T) {
 	if !extent.More() {
 		t.Skip("slow: make others runs it")
@@ -30,7 +30,8 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// A lease of rueidislock ends with its Release, not with the context of its Acquire, and says when it is lost.
+// A lease of rueidislock must remain valid after the context of its Acquire has ended. When its key is deleted, Lost
+// must be closed, and Release must return ErrNotHeld.
 func TestLeases(t *testing.T) {
 	server := redistest.Start(t)
 	p := trial.Start(t, server, "rueidislock:tuned=true", time.Minute)
