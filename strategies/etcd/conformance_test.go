@@ -39,8 +39,8 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// dialler makes clients in a goroutine of the test's own: the suite counts goroutines by their creators, and a client's
-// goroutines outlive the Locker that uses it.
+// dialler returns a function that makes clients in a separate goroutine. The suite counts goroutines by their creators.
+// It must not count those of a client, because they outlive the Locker that uses the client.
 func dialler(t *testing.T, server *etcdstore.Server) func(*strategies.Probe) *clientv3.Client {
 	wanted, made := make(chan *strategies.Probe), make(chan *clientv3.Client)
 	var done sync.WaitGroup
@@ -61,7 +61,8 @@ func dialler(t *testing.T, server *etcdstore.Server) func(*strategies.Probe) *cl
 	return func(probe *strategies.Probe) *clientv3.Client { wanted <- probe; return <-made }
 }
 
-// counted makes each answered transaction an attempt, so that the suite knows when a caller is in the queue.
+// counted returns an interceptor that counts each transaction as an attempt once the transaction's call has returned.
+// From this count, the suite knows when a caller is in the queue.
 func counted(probe *strategies.Probe) grpc.UnaryClientInterceptor {
 	return func(
 		ctx context.Context, method string, request, reply any, conn *grpc.ClientConn,
@@ -75,7 +76,8 @@ func counted(probe *strategies.Probe) grpc.UnaryClientInterceptor {
 	}
 }
 
-// warm opens the streams that a client keeps once they were used: for its renewals, and for its watches.
+// warm makes a client open its streams for renewals and watches before the suite counts goroutines. The client keeps
+// these streams open.
 func warm(t *testing.T, client *clientv3.Client) {
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()

@@ -1,11 +1,11 @@
-// Package etcd adapts the lock of etcd's client, concurrency.Mutex. The lock is a queue of keys under the lock's
-// name, each bound to the lease of a session.
+// Package etcd adapts the lock of etcd's client, concurrency.Mutex. The lock is a queue of keys NAME/LEASE. Each key is
+// bound to the lease of a session. The key with the smallest create revision holds the lock.
 //
-//  1. Acquire takes an unused session and sends one transaction, which writes the session's key and reads the others.
-//     The oldest key holds the lock.
-//  2. A waiter watches the key before its own. When this key is deleted, the waiter looks up the key before its own
-//     again.
-//  3. Release sends one transaction, which deletes the key if it is still the one that was created.
+//  1. Acquire takes an unused session and sends one transaction, which puts the session's key and reads the oldest key
+//     of the queue (or, with watch=next, the youngest key before its own).
+//  2. A waiter watches the key before its own for its deletion. When this key is deleted, the waiter looks up the key
+//     before its own again.
+//  3. Release sends one transaction, which deletes the key if it still has the create revision of step 1.
 //
 // A release, and the end of a holder's session, delete one key, which wakes the one waiter that watches it.
 //
@@ -29,7 +29,7 @@ import (
 //go:embed etcd.md
 var doc string
 
-// Strategy describes the lock, for registration under its name.
+// Strategy returns the Info, the options and the constructor of the lock, for registration as etcd.
 func Strategy() strategies.Strategy {
 	return strategies.Define(Defaults().Refine(strategies.Info{
 		Doc:      doc,
@@ -52,24 +52,24 @@ func Strategy() strategies.Strategy {
 // owns the client.
 type Config = strategies.ConfigOf[*clientv3.Client]
 
-// Options are the options of the lock.
+// Options are the options that a user can set, as in etcd:watch=next.
 type Options struct {
 	Watch Watch `opt:"watch" help:"how a waiter watches the key before its own: mutex, as concurrency.Mutex does, or next, without its steps of 100 ms"`
 }
 
-// Defaults returns the Options of the library's Mutex.
+// Defaults returns the Options with which a waiter waits in the same way as in the library's Mutex.
 func Defaults() Options { return Options{Watch: ByMutex} }
 
 // Watch is the value of the option watch: how a waiter watches the key before its own.
 type Watch string
 
-// These are the ways to wait.
+// These are the values of the option watch.
 const (
 	ByMutex Watch = "mutex" // as concurrency.Mutex
 	ByNext  Watch = "next"  // with a watch from the next revision
 )
 
-// Validate returns an error for an unknown way to wait.
+// Validate returns an error for an unknown value of watch, including the empty string.
 func (o Options) Validate() error {
 	if o.Watch != ByMutex && o.Watch != ByNext {
 		return fmt.Errorf("option watch must be %s or %s, not %q", ByMutex, ByNext, o.Watch)
@@ -87,7 +87,7 @@ func (o Options) Refine(info strategies.Info) strategies.Info {
 	return info
 }
 
-// Locker is one process's side of the lock.
+// Locker acquires locks for all goroutines of one process, and owns the sessions that it opens for them.
 type Locker struct {
 	config   Config
 	options  Options
@@ -110,7 +110,7 @@ func (l *Locker) Prepare(ctx context.Context, _ []string) error {
 	return l.sessions.fill(ctx, l.config.Callers)
 }
 
-// Acquire joins the queue and waits until the caller has the lock or ctx ends.
+// Acquire joins the queue and waits until the caller holds the lock or ctx ends.
 func (l *Locker) Acquire(ctx context.Context, key string) (strategies.Lease, error) {
 	lock := byMutex((*concurrency.Mutex).Lock)
 	if l.options.Watch == ByNext {
@@ -119,7 +119,7 @@ func (l *Locker) Acquire(ctx context.Context, key string) (strategies.Lease, err
 	return l.acquire(ctx, key, lock)
 }
 
-// TryAcquire joins the queue, and leaves it if another key is before its own.
+// TryAcquire joins the queue. If another key is before the caller's key, it leaves the queue and returns ErrHeld.
 func (l *Locker) TryAcquire(ctx context.Context, key string) (strategies.Lease, error) {
 	return l.acquire(ctx, key, byMutex((*concurrency.Mutex).TryLock))
 }
@@ -130,11 +130,12 @@ type entry struct {
 	created int64 // the revision that created it
 }
 
-// queueing queues a session's key under a name, and returns when this key is the oldest.
-type queueing func(ctx context.Context, s *session, name string) (entry, error)
+// enqueue puts a session's key into the queue with the given name. It returns when this key is the oldest in the
+// queue.
+type enqueue func(ctx context.Context, s *session, name string) (entry, error)
 
-// byMutex waits as the library does.
-func byMutex(lock func(*concurrency.Mutex, context.Context) error) queueing {
+// byMutex returns an enqueue function that calls lock, which is the method Lock or TryLock of the library's Mutex.
+func byMutex(lock func(*concurrency.Mutex, context.Context) error) enqueue {
 	return func(ctx context.Context, s *session, name string) (entry, error) {
 		m := concurrency.NewMutex(s.Session, name)
 		if err := lock(m, ctx); err != nil {
@@ -145,8 +146,9 @@ func byMutex(lock func(*concurrency.Mutex, context.Context) error) queueing {
 	}
 }
 
-// acquire joins the queue with a session. If the session ends before its turn, acquire joins again with another one.
-func (l *Locker) acquire(ctx context.Context, key string, lock queueing) (strategies.Lease, error) {
+// acquire joins the queue with a session. If the session ends before the caller's turn, acquire joins again with
+// another session.
+func (l *Locker) acquire(ctx context.Context, key string, lock enqueue) (strategies.Lease, error) {
 	name := escaped(l.config.Key(key))
 	for {
 		s, err := l.sessions.take(ctx)
@@ -183,10 +185,10 @@ func (l *Locker) Close() error {
 // escaped returns the name with slashes escaped, so that no lock's keys are below the name of another lock.
 func escaped(name string) string { return strings.NewReplacer("%", "%25", "/", "%2F").Replace(name) }
 
-// lease is a key that is the oldest of its queue.
+// lease is the oldest key of a queue, by which its owner holds the lock.
 type lease struct {
 	locker  *Locker
-	session *session // nil after it was given back
+	session *session // nil once Release has put it back or revoked it
 	lost    <-chan struct{}
 	entry   entry
 	over    bool // nothing is left to release
@@ -195,7 +197,7 @@ type lease struct {
 // FencingToken returns the revision that created the holder's key.
 func (held *lease) FencingToken() int64 { return held.entry.created }
 
-// Lost returns a channel that is closed when the session is over: etcd has ended it, etcd has not renewed it for its
+// Lost returns a channel that is closed when the session is over: etcd has ended it, no renewal has succeeded for its
 // TTL, or the Locker was closed.
 func (held *lease) Lost() <-chan struct{} { return held.lost }
 

@@ -32,19 +32,18 @@ func TestMain(m *testing.M) {
 
 const ttl = 60 * time.Second
 
-// each runs a test with each way to wait.
+// each runs the test with each value of the option watch.
 func each(t *testing.T, test func(t *testing.T, options etcd.Options)) {
 	for _, watch := range []etcd.Watch{etcd.ByMutex, etcd.ByNext} {
 		t.Run(string(watch), func(t *testing.T) { test(t, etcd.Options{Watch: watch}) })
 	}
 }
 
-// start starts an etcd, which ends with the test.
+// start starts an etcd server, which is stopped when the test ends.
 func start(t testing.TB) *etcdstore.Server {
 	return drive.Open(t, etcdstore.Store(), store.Options{}).(*etcdstore.Server)
 }
 
-// config returns the configuration of a user's client.
 func config(server *etcdstore.Server) clientv3.Config {
 	return clientv3.Config{
 		Endpoints: []string{server.Describe().Address}, Logger: zap.NewNop(), MaxUnaryRetries: 1,
@@ -52,7 +51,6 @@ func config(server *etcdstore.Server) clientv3.Config {
 	}
 }
 
-// client returns a user's client, which is closed when the test ends.
 func client(t testing.TB, server *etcdstore.Server) *clientv3.Client {
 	t.Helper()
 	client, err := clientv3.New(config(server))
@@ -63,7 +61,6 @@ func client(t testing.TB, server *etcdstore.Server) *clientv3.Client {
 	return client
 }
 
-// do must succeed.
 func do(t testing.TB, what func(context.Context) error) {
 	t.Helper()
 	if err := what(context.Background()); err != nil {
@@ -71,7 +68,7 @@ func do(t testing.TB, what func(context.Context) error) {
 	}
 }
 
-// open opens a Locker on a client.
+// open opens a Locker with the prefix "trial:". The cleanup of the test closes it.
 func open(t testing.TB, client *clientv3.Client, options etcd.Options, ttl time.Duration) *etcd.Locker {
 	t.Helper()
 	locker, err := etcd.Open(etcd.Config{Nodes: []*clientv3.Client{client}, Prefix: "trial:", TTL: ttl}, options)
@@ -102,7 +99,7 @@ func release(t testing.TB, lease strategies.Lease) {
 
 func token(lease strategies.Lease) int64 { return lease.(strategies.Fenced).FencingToken() }
 
-// keys returns all keys of locks by their age.
+// keys returns the etcd keys of all clients that hold a lock or wait for one, in the order of their creation.
 func keys(t testing.TB, client *clientv3.Client) (names []string) {
 	t.Helper()
 	byAge := clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortAscend)
@@ -116,18 +113,19 @@ func keys(t testing.TB, client *clientv3.Client) (names []string) {
 	return names
 }
 
-// granted is the result of a waiter.
+// granted is the result of an Acquire in the background.
 type granted struct {
 	lease strategies.Lease
 	err   error
 }
 
-// waits acquires "key" in the background, and returns once the waiter is in the queue.
+// waits requests the lock "key" in the background, and returns once the waiter is in the queue. The returned channel
+// receives the result.
 func waits(ctx context.Context, t testing.TB, locker *etcd.Locker, outside *clientv3.Client) <-chan granted {
 	t.Helper()
 	before := len(keys(t, outside))
 	got := make(chan granted, 1)
-	ctx, cancel := context.WithTimeout(ctx, 2*drive.Bound) // a waiter that is forgotten says so
+	ctx, cancel := context.WithTimeout(ctx, 2*drive.Bound) // ends a waiter that never gets the lock
 	go func() {
 		defer cancel()
 		lease, err := locker.Acquire(ctx, "key")
@@ -146,8 +144,8 @@ func served(t testing.TB, waiter <-chan granted) strategies.Lease {
 	return got.lease
 }
 
-// The token of a waiter is the revision of its key, whatever was written afterwards, and keys are escaped: a name that
-// another one begins with is another lock.
+// A waiter's fencing token must be the create revision of its key, even if other keys are written while it waits. The
+// names of locks must be escaped in keys: "a", "a/" and "a/b" must be separate locks.
 func TestTokensAndNames(t *testing.T) {
 	t.Parallel()
 	client := client(t, start(t))
@@ -178,8 +176,9 @@ func TestTokensAndNames(t *testing.T) {
 	})
 }
 
-// A release just before the beginning of a waiter's watch wakes the waiter.
-func TestAReleaseBeforeTheWatch(t *testing.T) {
+// The lock is released after a waiter has read the queue and before its watch begins. The waiter must not miss the
+// release.
+func TestReleaseBeforeWatch(t *testing.T) {
 	t.Parallel()
 	server := start(t)
 	each(t, func(t *testing.T, options etcd.Options) {
@@ -207,8 +206,8 @@ func TestAReleaseBeforeTheWatch(t *testing.T) {
 	})
 }
 
-// A holder whose session etcd has ended gets ErrNotHeld and does not affect the next holder. A waiter whose session
-// ends joins the queue again.
+// A waiter whose session is revoked must join the queue again. A holder whose session is revoked must find Lost closed,
+// and its Release must return ErrNotHeld without freeing the next holder's lock.
 func TestSessionsEnd(t *testing.T) {
 	t.Parallel()
 	client := client(t, start(t))
@@ -252,8 +251,8 @@ func TestSessionsEnd(t *testing.T) {
 	})
 }
 
-// A call whose context ends returns although etcd does not answer: in a wait, while joining the queue, and while
-// making a session.
+// While etcd is paused, each of these calls must return when its context ends: a wait, joining the queue, making a
+// session, and a release. An Acquire must return ErrClosed when its Locker is closed.
 func TestEtcdHangs(t *testing.T) {
 	t.Parallel()
 	server := start(t)
@@ -298,7 +297,7 @@ func TestEtcdHangs(t *testing.T) {
 	})
 }
 
-// A session has the TTL in whole seconds, rounded up, and is kept for the next acquisition.
+// Ten acquisitions must share one session, whose TTL is the Locker's TTL rounded up to whole seconds.
 func TestSessions(t *testing.T) {
 	t.Parallel()
 	client := client(t, start(t))
@@ -318,11 +317,12 @@ func TestSessions(t *testing.T) {
 	}
 }
 
-// Claim: a Mutex watches from a revision that is past, which etcd serves every 100 ms. Two clients that take turns
-// need less than half of the time if they watch from the next revision; on an idle machine a fifteenth. Both
-// take turns on one etcd, so that a busy machine slows down both. The medians count, because a round of the Mutex may
-// happen to meet no step.
-func TestAMutexHandsOverInSteps(t *testing.T) {
+// Claim: a Mutex watches from a past revision, and etcd serves such watches only every 100 ms. Two clients acquire the
+// lock in turn. When they watch from the next revision, they must need less than half of the time that they need with
+// the Mutex. On an idle machine, they need a fifteenth. Both variants run on one etcd, so that a busy machine slows
+// down both. The test compares medians, because in some rounds the Mutex may happen not to wait for the end of these
+// intervals.
+func TestMutexHandoffInSteps(t *testing.T) {
 	if _, err := os.Stat("/dev/shm"); err == nil {
 		t.Setenv("TMPDIR", "/dev/shm") // where a sync takes no time, however busy the disk is
 	}
@@ -346,7 +346,8 @@ func TestAMutexHandsOverInSteps(t *testing.T) {
 	inTurns(t, client, turns, etcd.ByMutex, etcd.ByNext) // both kinds of waiters exclude each other
 }
 
-// inTurns returns how long clients that wait in these ways take for a number of acquisitions of one lock.
+// inTurns runs one client for each element of ways. It returns how long these clients need to acquire one lock turns
+// times in total.
 func inTurns(t *testing.T, client *clientv3.Client, turns int64, ways ...etcd.Watch) time.Duration {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), drive.Bound)

@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// grace is the longest time for which a caller whose ctx has ended waits for a new session, and any caller for a
-	// session's end.
+	// grace is how long a caller whose ctx has ended still waits for etcd to open a session. It is also how long a caller
+	// waits for etcd to end a session.
 	grace = time.Second
 	// atOnce is the largest number of sessions that fill opens at the same time.
 	atOnce = 16
@@ -30,9 +30,9 @@ type session struct {
 // over reports whether this process knows that the session has ended.
 func (s *session) over() bool { return s.Ctx().Err() != nil }
 
-// within calls do, which waits in the queue with the session. If ctx ends, within ends all requests of the session,
-// because a Mutex that gives up a wait deletes its key with its client's context, which may take arbitrarily long.
-// After an error the session must not be used again.
+// within calls do, which waits in the queue with the session. If ctx ends, within ends all requests of the session.
+// Without this, a Mutex that gives up a wait would delete its key with the context of its client, and this deletion may
+// take arbitrarily long. After an error, the session must not be used again.
 func (s *session) within(ctx context.Context, do func(context.Context) (entry, error)) (entry, error) {
 	stop := context.AfterFunc(ctx, s.end)
 	e, err := do(s.Ctx())
@@ -66,8 +66,8 @@ func (p *sessions) init(client *clientv3.Client, ttl time.Duration) {
 	p.revoking, p.giveUp = context.WithCancel(client.Ctx())
 }
 
-// take returns an idle session that has not ended, or a new one. If ctx ends before the new one exists, it is kept
-// for the next caller.
+// take returns an idle session that has not ended, or a new one. If ctx ends before the new session exists, take
+// returns the error of ctx and keeps the session for the next caller.
 func (p *sessions) take(ctx context.Context) (*session, error) {
 	if s := p.kept(); s != nil || ctx.Err() != nil {
 		return s, ctx.Err()
@@ -117,7 +117,7 @@ func (p *sessions) open(ctx context.Context) (*session, error) {
 	return &session{made, end}, nil
 }
 
-// because returns the reason why a session was not made.
+// because returns the error of ctx if ctx has ended, ErrClosed if the Locker is closed, and err otherwise.
 func (p *sessions) because(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
@@ -128,8 +128,8 @@ func (p *sessions) because(ctx context.Context, err error) error {
 	return err
 }
 
-// put keeps a session without keys for the next caller. If the Locker is closed or the session is over, it ends the
-// session.
+// put keeps a session without keys for the next caller. If the Locker is closed or the session is over, put instead
+// ends the session.
 func (p *sessions) put(s *session) {
 	p.mu.Lock()
 	keep := !p.closed && !s.over()
@@ -142,8 +142,8 @@ func (p *sessions) put(s *session) {
 	}
 }
 
-// revoke ends a session, which deletes its keys. It returns when that is done, or after the grace, while the request
-// continues in the background, so that an etcd that was down longer does not keep the keys for the TTL.
+// revoke ends a session, which deletes its keys. It waits at most for grace. The request then continues in the
+// background, so that the keys are deleted when etcd works again, and not only when the TTL expires.
 func (p *sessions) revoke(s *session) {
 	s.end()
 	done := make(chan struct{})
@@ -163,7 +163,7 @@ func (p *sessions) revoke(s *session) {
 	}
 }
 
-// fill makes n idle sessions.
+// fill opens n sessions for later callers, and returns the first error.
 func (p *sessions) fill(ctx context.Context, n int) error {
 	var all errgroup.Group
 	all.SetLimit(atOnce)
@@ -179,7 +179,7 @@ func (p *sessions) fill(ctx context.Context, n int) error {
 	return all.Wait()
 }
 
-// close ends the idle sessions and stops renewing those in use.
+// close ends the idle sessions, and stops renewing the sessions in use, which then end when their TTL expires.
 func (p *sessions) close() {
 	p.mu.Lock()
 	idle := p.idle

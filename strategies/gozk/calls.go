@@ -9,8 +9,8 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// answers are the errors that a server returns, and the errors of requests that the library rejects without sending
-// them.
+// answers are the errors after which it is certain that the request had no effect. The server returned the error, or
+// the library rejected the request without sending it.
 var answers = []error{
 	zk.ErrNoNode, zk.ErrNodeExists, zk.ErrNotEmpty, zk.ErrBadVersion, zk.ErrNoAuth, zk.ErrAuthFailed, zk.ErrInvalidACL,
 	zk.ErrNoChildrenForEphemerals, zk.ErrBadArguments, zk.ErrAPIError, zk.ErrInvalidPath, zk.ErrInvalidFlags,
@@ -26,8 +26,9 @@ func answer(err error) bool {
 	return err == nil || strings.HasPrefix(err.Error(), "unknown error: ") // a code that the library has no name for
 }
 
-// call runs a call of the library, which ends only when a reply arrives, the connection breaks or the session ends. If
-// ctx ends, call returns without waiting for the library.
+// call runs a call of the library. Such a call ends only when a reply arrives, the connection breaks or the session
+// ends. If ctx ends, call returns without waiting for the library. It returns ErrOver if the session is over, and
+// ErrIndeterminate if the connection broke before the reply.
 func call[T any](ctx context.Context, s *Session, do func(*zk.Conn) (T, error)) (T, error) {
 	var none, value T
 	if ctx != s.life && ctx.Err() != nil {
@@ -58,8 +59,9 @@ func call[T any](ctx context.Context, s *Session, do func(*zk.Conn) (T, error)) 
 	}
 }
 
-// repeat is call for a request that may be executed twice: if the connection broke before the reply, it sends the
-// request again. It needs no pause, because the library delays each request until it is connected.
+// repeat is like call, for a request that has the same effect if it is executed twice. If the connection breaks before
+// the reply, repeat sends the request again. It needs no pause, because the library delays each request until it is
+// connected.
 func repeat[T any](ctx context.Context, s *Session, do func(*zk.Conn) (T, error)) (T, error) {
 	for {
 		if value, err := call(ctx, s, do); !errors.Is(err, ErrIndeterminate) {
@@ -79,7 +81,8 @@ func (s *Session) Create(ctx context.Context, path string, data []byte, flags in
 	})
 }
 
-// Delete removes a node. It returns zk.ErrNoNode if the node was not there before.
+// Delete deletes a node. It returns zk.ErrNoNode if the node did not exist. If the connection breaks before the reply,
+// Delete repeats the request, and then treats a missing node as deleted.
 func (s *Session) Delete(ctx context.Context, path string) error {
 	asked := false // the server may have executed an earlier try
 	_, err := repeat(ctx, s, func(c *zk.Conn) (bool, error) {
@@ -93,13 +96,14 @@ func (s *Session) Delete(ctx context.Context, path string) error {
 	return err
 }
 
-// Children has the names of a node's children and the last transaction that created or deleted one.
+// Children contains the names of a node's children, and the number of the last transaction that created or deleted a
+// child.
 type Children struct {
 	Names []string
 	Last  int64
 }
 
-// Children returns a node's children.
+// Children reads the names of a node's children. It returns zk.ErrNoNode if the node does not exist.
 func (s *Session) Children(ctx context.Context, path string) (Children, error) {
 	return repeat(ctx, s, func(c *zk.Conn) (Children, error) {
 		names, stat, err := c.Children(path)
@@ -116,7 +120,7 @@ type Value struct {
 	Stat *zk.Stat
 }
 
-// Get reads a node.
+// Get reads the data and the version of a node. It returns zk.ErrNoNode if the node does not exist.
 func (s *Session) Get(ctx context.Context, path string) (Value, error) {
 	return repeat(ctx, s, func(c *zk.Conn) (Value, error) {
 		data, stat, err := c.Get(path)
@@ -124,20 +128,22 @@ func (s *Session) Get(ctx context.Context, path string) (Value, error) {
 	})
 }
 
-// Set writes a node if it has the version; -1 means any version.
+// Set writes the data of a node if the node has this version, and otherwise returns zk.ErrBadVersion. -1 means any
+// version.
 func (s *Session) Set(ctx context.Context, path string, data []byte, version int32) error {
 	_, err := call(ctx, s, func(c *zk.Conn) (*zk.Stat, error) { return c.Set(path, data, version) })
 	return err
 }
 
-// Sync makes the session's server catch up with the leader.
+// Sync makes the session's server catch up with the leader, so that later reads see the writes that were complete
+// before the call.
 func (s *Session) Sync(ctx context.Context, path string) error {
 	_, err := repeat(ctx, s, func(c *zk.Conn) (string, error) { return c.Sync(path) })
 	return err
 }
 
-// Watch returns a channel that is closed, possibly after an event, once the node has changed or been deleted. It
-// returns zk.ErrNoNode if the node does not exist.
+// Watch returns a channel that is closed once the node has changed or been deleted. Before that, the channel may
+// deliver an event. Watch returns zk.ErrNoNode if the node does not exist.
 func (s *Session) Watch(ctx context.Context, path string) (<-chan zk.Event, error) {
 	return repeat(ctx, s, func(c *zk.Conn) (<-chan zk.Event, error) {
 		_, _, watch, err := c.GetW(path)

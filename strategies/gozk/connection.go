@@ -8,8 +8,9 @@ import (
 	"time"
 )
 
-// servers is a zk.HostProvider with the servers of a session in the library's random order. When no server accepts a
-// connection, it pauses for less than the library's own pause of a second.
+// servers is a zk.HostProvider with the servers of a session in the library's random order. If no server has accepted a
+// connection, it pauses before each dial for 20 ms times the number of completed rounds, but for at most a second. The
+// library itself would pause for a second after each round.
 type servers struct {
 	session *Session
 	all     []string
@@ -20,7 +21,8 @@ func (s *servers) Init(all []string) error { s.all = all; return nil }
 func (s *servers) Len() int                { return len(s.all) }
 func (s *servers) Connected()              {}
 
-// Next returns the next server, and whether the session is over. In that case the library checks whether it was closed.
+// Next returns the next server to dial. over is true if the session is over. The library then fails the requests that
+// it has not sent, and stops if its connection was closed.
 func (s *servers) Next() (server string, over bool) {
 	s.session.mu.Lock()
 	rounds := s.session.dials / len(s.all)
@@ -36,7 +38,8 @@ func (s *servers) Next() (server string, over bool) {
 	return s.all[s.next%len(s.all)], s.session.life.Err() != nil
 }
 
-// dial is the library's dialer.
+// dial is the dialer that the library calls. It fails if the connection is not open after 5 s, or as soon as the
+// session is over.
 func (s *Session) dial(network, addr string, _ time.Duration) (net.Conn, error) {
 	s.hangUp() // the library does not close the old connection when a session has expired
 	ctx, cancel := context.WithTimeout(s.life, 5*time.Second)
@@ -62,7 +65,7 @@ func (s *Session) dial(network, addr string, _ time.Duration) (net.Conn, error) 
 	return s.socket, nil
 }
 
-// hangUp closes the connection, if there is one.
+// hangUp closes the session's connection, if there is one, without a message to the server.
 func (s *Session) hangUp() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -71,9 +74,9 @@ func (s *Session) hangUp() {
 	}
 }
 
-// socket is a connection that records in its session when the server last sent something, and the timeout that the
-// server granted. It is needed because the library does not report replies to its heartbeats, and waits several
-// timeouts for the grant of a session.
+// socket is a connection that records in its session when the server last sent something, and which timeout the server
+// granted. A socket is needed because the library does not report replies to its heartbeats, and waits several timeouts
+// for the grant of a session.
 type socket struct {
 	net.Conn
 	session  *Session
@@ -83,7 +86,7 @@ type socket struct {
 
 const grantLength = 12
 
-// SetReadDeadline ends the wait for the grant early.
+// SetReadDeadline replaces the library's deadline with c.patience until the server has granted the session.
 func (c *socket) SetReadDeadline(at time.Time) error {
 	if len(c.grant) < grantLength {
 		at = c.patience
@@ -92,7 +95,7 @@ func (c *socket) SetReadDeadline(at time.Time) error {
 }
 
 // Read records that the server has sent something. The session adopts the timeout that the server grants, because the
-// library's heartbeats and the server follow it.
+// library's heartbeats and the server use that timeout.
 func (c *socket) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	if n == 0 {

@@ -1,5 +1,5 @@
-// Package gozk connects locks with ZooKeeper, by sessions of go-zookeeper. Unlike those of the library itself, their
-// calls end with their contexts, and an expired session is never replaced by a new one without notice.
+// Package gozk connects locks with ZooKeeper, by sessions of go-zookeeper. Unlike calls of the library itself, calls of
+// these sessions return when their contexts end. An expired session is never silently replaced by a new session.
 package gozk
 
 import (
@@ -14,26 +14,27 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// Config is the configuration of a lock on ZooKeeper.
+// Config is the configuration of a lock on ZooKeeper. The lock opens its own session on the node.
 type Config = strategies.ConfigOf[Node]
 
-// Node is one ZooKeeper, a server or an ensemble.
+// Node is one ZooKeeper service: a single server or an ensemble.
 type Node struct {
 	// Servers are the servers as host:port; a session is connected to one of them at a time.
 	Servers []string
 	// Root is the path of the parent node of all locks, such as /locks; it must exist. "" means the root of the tree.
 	Root string
-	// Auth is user:password of the digest scheme; "" means no user. Only that user may use
-	// the nodes that are made with it.
+	// Auth is user:password of the digest scheme; "" means no user. Only that user may use the nodes that a session with
+	// this Auth creates.
 	Auth string
-	// Dial opens connections; nil means the net package's.
+	// Dial opens connections; nil means the dialer of package net.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 }
 
-// Path returns the path of the node for a key.
+// Path returns the path of the node that serves as the queue of the lock with the given key. The children of that node
+// are the waiters and the holder.
 func (n Node) Path(key string) string { return n.Root + "/" + Name(key) }
 
-// acl returns the ACL of created nodes: all rights for the user in Auth or, without one, for everyone.
+// acl returns the ACL of created nodes: all rights for the user in Auth or, if Auth is empty, for all users.
 func (n Node) acl() []zk.ACL {
 	if n.Auth != "" {
 		return zk.AuthACL(zk.PermAll)
@@ -60,7 +61,7 @@ func Name(key string) string {
 	return b.String()
 }
 
-// Key returns the key whose node has that name. It returns false for a name that Name never returns.
+// Key returns the key for which Name returns name. It returns false if there is no such key.
 func Key(name string) (string, bool) {
 	if name == "%" {
 		return "", true

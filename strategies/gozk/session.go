@@ -16,15 +16,16 @@ import (
 
 var (
 	// ErrOver is returned by calls of a session that has ended, or was closed.
-	ErrOver = errors.New("the ZooKeeper session is over")
+	ErrOver = errors.New("the ZooKeeper session has ended")
 	// ErrIndeterminate is returned by a call whose connection broke, so that the server may or may not have executed it.
 	ErrIndeterminate = errors.New("the connection to ZooKeeper broke before the reply")
 )
 
-// Session is one session on ZooKeeper, which the library keeps alive and reconnects. Unlike a zk.Conn, which opens a
-// new session when the old one has expired, a Session is over when a server reports its end, or when no server has sent
-// anything for the timeout, as in Apache Curator. (A restarted server gives all sessions their full timeout again, so
-// in the second case ephemeral nodes may outlive the session by that time.) It is safe for concurrent use.
+// Session is one session on ZooKeeper, which the library keeps alive and reconnects. A zk.Conn opens a new session when
+// the old session has expired. A Session, in contrast, is over when a server reports its end, or when no server has
+// sent anything for the timeout, as in Apache Curator. In the second case, ephemeral nodes may outlive the Session by a
+// timeout, because a restarted server gives all sessions their full timeout again. A Session is safe for concurrent
+// use.
 type Session struct {
 	node   Node
 	conn   *zk.Conn
@@ -46,7 +47,7 @@ type Session struct {
 }
 
 // Connect opens a session that the server ends when it has received nothing from the client for timeout. The server may
-// change the timeout to one within its limits. Connect waits for a server until ctx ends.
+// change the timeout to a value within its own limits. Connect waits for a server until ctx ends.
 func (n Node) Connect(ctx context.Context, timeout time.Duration) (*Session, error) {
 	if len(n.Servers) == 0 {
 		return nil, errors.New("connect to ZooKeeper: no servers are given")
@@ -60,7 +61,7 @@ func (n Node) Connect(ctx context.Context, timeout time.Duration) (*Session, err
 	s.silence = time.AfterFunc(timeout, s.lose)
 	s.silence.Stop() // started when a server sends something
 	var err error
-	s.conn, s.events, err = zk.Connect(n.Servers, timeout, zk.WithLogger(mute{}), zk.WithLogInfo(false),
+	s.conn, s.events, err = zk.Connect(n.Servers, timeout, zk.WithLogger(discardLogger{}), zk.WithLogInfo(false),
 		zk.WithDialer(s.dial), zk.WithHostProvider(&servers{session: s}), zk.WithEventCallback(s.happened),
 		zk.WithMaxConnBufferSize(256<<10)) // the library sends all its watches again in requests of half this size
 	if err != nil {
@@ -88,10 +89,10 @@ func (n Node) Connect(ctx context.Context, timeout time.Duration) (*Session, err
 	return s, nil
 }
 
-// mute is a zk.Logger that logs nothing, because errors describe the failures.
-type mute struct{}
+// discardLogger is a zk.Logger that logs nothing, because the errors of the calls describe every failure.
+type discardLogger struct{}
 
-func (mute) Printf(string, ...any) {}
+func (discardLogger) Printf(string, ...any) {}
 
 // disconnect waits until the session is over. It then ends the session on the server, if the client is connected, and
 // ends the library's goroutines.
@@ -110,7 +111,8 @@ func (s *Session) disconnect() {
 	}
 }
 
-// happened receives every event, one after the other, from the library's goroutines.
+// happened is the library's callback for events. It signals Connect when the server grants the session, and ends the
+// session when the server reports that it has expired.
 func (s *Session) happened(event zk.Event) {
 	switch {
 	case event.Type != zk.EventSession:
@@ -124,7 +126,8 @@ func (s *Session) happened(event zk.Event) {
 	}
 }
 
-// Close ends the session and all its ephemeral nodes.
+// Close ends the session, and waits until its calls and the library's goroutines have ended. The server deletes the
+// session's ephemeral nodes. If the client is not connected, the server does so after the timeout.
 func (s *Session) Close() {
 	s.die()
 	<-s.ended
@@ -151,8 +154,8 @@ func (s *Session) Over() <-chan struct{} { return s.life.Done() }
 // IsOver reports whether the session is lost, closed or abandoned.
 func (s *Session) IsOver() bool { return s.life.Err() != nil }
 
-// Go runs do in the background, with a context that ends with the session. It returns false
-// if the session is over; Close and Abandon wait for the end of do.
+// Go runs do in the background, with a context that ends with the session. If the session is over, Go returns false and
+// does not call do. Close and Abandon wait for the end of do.
 func (s *Session) Go(do func(life context.Context)) bool {
 	return s.life.Err() == nil && s.calls.Go(func() { do(s.life) })
 }

@@ -19,13 +19,13 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// serve starts a server of the test that answers on each connection.
+// serve starts a server that calls answer for each connection, and returns the Node with its address.
 func serve(t *testing.T, answer func(net.Conn)) Node {
 	t.Helper()
 	return Node{Servers: []string{drive.Serve(t, answer)}}
 }
 
-// frame returns an answer: its length, and numbers.
+// frame returns a message of ZooKeeper's protocol: its length in bytes, followed by the parts in big-endian order.
 func frame(parts ...any) []byte {
 	var body bytes.Buffer
 	for _, part := range parts {
@@ -34,7 +34,7 @@ func frame(parts ...any) []byte {
 	return append(binary.BigEndian.AppendUint32(nil, uint32(body.Len())), body.Bytes()...)
 }
 
-// request reads one.
+// request reads one request of the client and discards it.
 func request(conn net.Conn) error {
 	var length [4]byte
 	if _, err := io.ReadFull(conn, length[:]); err != nil {
@@ -44,13 +44,15 @@ func request(conn net.Conn) error {
 	return err
 }
 
-// greets grants a session with the given timeout in milliseconds; 0 means that the session has expired.
+// greets grants the session that a client requests on conn. timeout is in milliseconds; 0 means that the session has
+// expired.
 func greets(conn net.Conn, timeout int32) {
 	_ = request(conn)
 	_, _ = conn.Write(frame(int32(0), timeout, int64(77*min(timeout, 1)), int32(16), make([]byte, 16)))
 }
 
-// If no session can be opened, Connect returns the reason when its context ends, and leaves nothing running.
+// If no session can be opened, Connect must return when its context ends, and its error must contain the reason. It
+// must leave no goroutine behind.
 func TestNoSession(t *testing.T) {
 	nothing, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -87,7 +89,8 @@ func TestNoSession(t *testing.T) {
 	}
 }
 
-// When a server grants a session and then never answers, the session is lost, and its calls return an error.
+// A server grants a session and then never replies. A call with a deadline must end at the deadline, and a write must
+// return ErrIndeterminate. After the session's timeout, the session must be lost.
 func TestSilentServer(t *testing.T) {
 	t.Parallel()
 	const timeout = 5 * time.Second // more than a stall of the machine takes before the first question
@@ -130,9 +133,10 @@ func TestSilentServer(t *testing.T) {
 	}
 }
 
-// The server's timeout counts, not the one that was asked for: a session that lives is not given up between two
-// heartbeats, which follow the server's, and one that the server may have ended is.
-func TestTheServerGrantsAnotherTimeout(t *testing.T) {
+// The session must use the timeout that the server grants, not the timeout that Connect requested. If the granted
+// timeout is longer, the session must live at least until its first heartbeat. If it is shorter and the server is
+// silent, the session must be lost.
+func TestServerChangesSessionTimeout(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		asked, granted time.Duration
@@ -176,7 +180,8 @@ func TestTheServerGrantsAnotherTimeout(t *testing.T) {
 	}
 }
 
-// A session that the server has ended is over at once.
+// The server grants a session with a timeout of one minute, hangs up, and then reports the session as expired. The
+// session must be over at once.
 func TestExpired(t *testing.T) {
 	var connections atomic.Int64
 	node := serve(t, func(conn net.Conn) {

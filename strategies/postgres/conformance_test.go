@@ -21,7 +21,7 @@ func TestConformance(t *testing.T) {
 		rounds = 0
 	}
 	locktest.Run(t, func(t *testing.T) locktest.Fixture {
-		eye := &eye{conn: look(t, shared.Get(t))}
+		eye := &eye{conn: inspectingConnection(t, shared.Get(t))}
 		at, called := node(t, shared.Get(t)) // here, since the suite counts what its lockers leave
 		return locktest.Fixture{Rounds: rounds, Open: func(c goredis.Config) (strategies.Locker, error) {
 			locker, err := postgres.Open(postgres.Config{
@@ -32,8 +32,8 @@ func TestConformance(t *testing.T) {
 	}, postgres.Strategy().Info)
 }
 
-// seen is a lock whose attempts count once they wait in PostgreSQL, so that the suite knows when a caller is in the
-// queue.
+// seen is a Locker that counts an attempt as soon as its caller waits in PostgreSQL, or when Acquire returns. The
+// conformance suite takes an attempt as a sign that the caller is in the queue.
 type seen struct {
 	*postgres.Locker
 	probe  *strategies.Probe
@@ -63,13 +63,14 @@ func (s seen) Acquire(ctx context.Context, key string) (strategies.Lease, error)
 	return s.Locker.Acquire(ctx, key)
 }
 
-// eye inspects PostgreSQL.
+// eye queries PostgreSQL for waiting connections. It uses a connection of its own.
 type eye struct {
 	mu   sync.Mutex
 	conn *pgx.Conn
 }
 
-// waiting is how many connections of that name wait for a lock; -1 where that is not known.
+// waiting returns how many connections with the application_name called wait for a lock. It returns -1 if the query
+// fails.
 func (e *eye) waiting(called string) (n int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -21,13 +21,13 @@ import (
 )
 
 const (
-	// closing is the longest time for ending a connection.
+	// closing is the time limit for closing a connection.
 	closing = time.Second
-	// opening is the number of connections that Prepare opens at the same time.
+	// opening is the largest number of connections that Prepare opens at the same time.
 	opening = 8
 )
 
-// Locker is one process's side of the lock.
+// Locker acquires locks for all goroutines of one process. It owns the connections whose sessions hold the locks.
 type Locker struct {
 	config  Config
 	connect *pgx.ConnConfig
@@ -58,14 +58,15 @@ func Open(config Config, _ Options) (*Locker, error) {
 // settings returns the settings of the lock's sessions. A setting in the node's configuration takes precedence.
 func settings(ttl time.Duration) map[string]string {
 	return map[string]string{
-		// An unreachable holder keeps the lock for the TTL, and not for much longer.
+		// If a holder is unreachable, the server ends the holder's session after the TTL or soon afterwards, which frees the
+		// session's locks.
 		"tcp_keepalives_idle":     strconv.Itoa(max(1, int(ttl/time.Second)/2)),
 		"tcp_keepalives_interval": "1",
 		"tcp_keepalives_count":    strconv.Itoa(int(math.Ceil(ttl.Seconds())) + 1), // tcp_user_timeout comes first
 		"tcp_user_timeout":        strconv.FormatInt(max(ttl, time.Second).Milliseconds(), 10),
-		// The server removes a waiter whose process is gone from the queue within this time.
+		// If the process of a waiter ends, the server removes the waiter from the queue within this time.
 		"client_connection_check_interval": "1s",
-		// No server-side timeout may end a wait, which ends by its context, or a lease, which ends by its release.
+		// No server-side timeout may end a wait or a lease. A wait ends by its context, and a lease by its release.
 		"statement_timeout": "0", "lock_timeout": "0", "idle_session_timeout": "0",
 	}
 }
@@ -89,7 +90,8 @@ func (l *Locker) Prepare(ctx context.Context, _ []string) error {
 	return nil
 }
 
-// take returns an idle connection, or a new one.
+// take returns an idle connection, or a new one if there is none. kept is true for an idle connection, which may be
+// dead by now.
 func (l *Locker) take(ctx context.Context) (conn *pgx.Conn, kept bool, err error) {
 	l.mu.Lock()
 	closed, last := l.closed, len(l.idle)-1
@@ -108,7 +110,7 @@ func (l *Locker) take(ctx context.Context) (conn *pgx.Conn, kept bool, err error
 	return conn, false, err
 }
 
-// open opens a connection and checks that it has a separate session.
+// open opens a connection, and checks that no pooler shares its session with other clients.
 func (l *Locker) open(ctx context.Context) (*pgx.Conn, error) {
 	conn, err := pgx.ConnectConfig(ctx, l.connect)
 	if err != nil {
@@ -121,7 +123,8 @@ func (l *Locker) open(ctx context.Context) (*pgx.Conn, error) {
 	return conn, nil
 }
 
-// put keeps a connection without a lock for the next caller, or ends it.
+// put keeps a connection without a lock for the next caller. If the Locker or the connection is closed, put ends the
+// connection.
 func (l *Locker) put(conn *pgx.Conn) {
 	l.mu.Lock()
 	keep := !l.closed && !conn.IsClosed()
@@ -134,7 +137,7 @@ func (l *Locker) put(conn *pgx.Conn) {
 	}
 }
 
-// end ends a connection and so the locks that it holds at the server.
+// end closes a connection, so that the server releases the locks of its session.
 func (l *Locker) end(conn *pgx.Conn) {
 	ctx, cancel := context.WithTimeout(context.Background(), closing)
 	defer cancel()
@@ -158,18 +161,19 @@ func (l *Locker) Close() error {
 	return nil
 }
 
-// Acquire waits at the server until the caller has the lock or ctx ends.
+// Acquire waits at the server until the caller holds the lock or ctx ends.
 func (l *Locker) Acquire(ctx context.Context, key string) (strategies.Lease, error) {
 	return l.acquire(ctx, key, false)
 }
 
-// TryAcquire tries once.
+// TryAcquire makes one attempt, and returns ErrHeld if another client holds the lock.
 func (l *Locker) TryAcquire(ctx context.Context, key string) (strategies.Lease, error) {
 	return l.acquire(ctx, key, true)
 }
 
-// acquire locks on one connection. If a kept connection turns out to be dead, it tries again on another one, because a
-// dead connection holds no lock. If ctx ends during the wait, pgx closes the connection.
+// acquire locks on one connection. If a kept connection turns out to be dead, acquire tries again on another
+// connection. This is safe, because a dead connection holds no lock. If ctx ends during the wait, pgx closes the
+// connection.
 func (l *Locker) acquire(ctx context.Context, key string, try bool) (strategies.Lease, error) {
 	name := l.config.Key(key)
 	for ctx.Err() == nil {
@@ -203,7 +207,8 @@ func (l *Locker) isClosed() bool {
 	return l.closed
 }
 
-// lock takes the advisory lock.
+// lock takes the advisory lock of name. If try is true, it does not wait, and got is false if another session holds the
+// lock.
 func lock(ctx context.Context, conn *pgx.Conn, name string, try bool) (got bool, err error) {
 	if try {
 		err = conn.QueryRow(ctx, "SELECT pg_try_advisory_lock($1)", number(name)).Scan(&got)
@@ -213,13 +218,14 @@ func lock(ctx context.Context, conn *pgx.Conn, name string, try bool) (got bool,
 	return true, err
 }
 
-// number returns the number of a key's advisory lock, a hash of the key; see postgres.md.
+// number returns the number of the advisory lock for key, the lock's name with its prefix. It is the first 8 bytes of
+// the SHA-256 of key.
 func number(key string) int64 {
 	sum := sha256.Sum256([]byte(key))
 	return int64(binary.BigEndian.Uint64(sum[:8]))
 }
 
-// lease is a connection that holds the lock.
+// lease is a connection whose session holds the advisory lock.
 type lease struct {
 	locker *Locker
 	conn   *pgx.Conn
@@ -228,7 +234,7 @@ type lease struct {
 }
 
 // Release releases the lock. It always ends the lease: if the command fails, Release closes the connection, and the
-// server frees the lock when it detects this.
+// server frees the lock when it detects the closed connection.
 func (held *lease) Release(ctx context.Context) error {
 	if held.over {
 		return strategies.ErrNotHeld

@@ -22,7 +22,7 @@ func TestMain(m *testing.M) { shared.Main(m) }
 
 var names atomic.Int64
 
-// node is a way to a server, and the name of the connections that take it.
+// node returns a configuration for connections to the server, and the unique application_name of these connections.
 func node(t *testing.T, on store.Server) (*pgx.ConnConfig, string) {
 	t.Helper()
 	name := fmt.Sprintf("lockbench:test:run%d", names.Add(1))
@@ -38,7 +38,7 @@ func node(t *testing.T, on store.Server) (*pgx.ConnConfig, string) {
 	return instance.Nodes()[0].(*pgx.ConnConfig), name
 }
 
-// open opens the lock as one process would.
+// open opens a Locker that shares no connections with others, as in a separate process.
 func open(t *testing.T, on store.Server) *postgres.Locker {
 	t.Helper()
 	at, _ := node(t, on)
@@ -61,8 +61,7 @@ func openAt(t *testing.T, at *pgx.ConnConfig) *postgres.Locker {
 	return locker
 }
 
-// look is a connection of the test's own.
-func look(t *testing.T, on store.Server) *pgx.Conn {
+func inspectingConnection(t *testing.T, on store.Server) *pgx.Conn {
 	t.Helper()
 	at, _ := node(t, on)
 	conn, err := pgx.ConnectConfig(t.Context(), at)
@@ -73,7 +72,6 @@ func look(t *testing.T, on store.Server) *pgx.Conn {
 	return conn
 }
 
-// number asks for one.
 func number(t *testing.T, conn *pgx.Conn, sql string, args ...any) (n int64) {
 	t.Helper()
 	if err := conn.QueryRow(t.Context(), sql, args...).Scan(&n); err != nil {

@@ -20,11 +20,12 @@ import (
 	"github.com/lockbench/lockbench/strategies/postgres"
 )
 
-// allowed are the settings that a pooler must ignore, or it refuses the lock's connections.
+// allowed lists the settings of the lock's connections that PgBouncer must be configured to ignore. PgBouncer refuses a
+// connection with any other setting that it does not know.
 const allowed = "tcp_keepalives_idle,tcp_keepalives_interval,tcp_keepalives_count,tcp_user_timeout," +
 	"client_connection_check_interval,statement_timeout,lock_timeout,idle_session_timeout,extra_float_digits"
 
-// pooled returns a way to the server through a PgBouncer of the test's own.
+// pooled starts a PgBouncer in front of the server, and returns the configuration of connections through it.
 func pooled(t *testing.T, at *pgx.ConnConfig, settings string) *pgx.ConnConfig {
 	t.Helper()
 	free, err := net.Listen("tcp", "127.0.0.1:0")
@@ -86,7 +87,8 @@ func pooled(t *testing.T, at *pgx.ConnConfig, settings string) *pgx.ConnConfig {
 	return at
 }
 
-// A pooler is refused by name, by Prepare and by the first acquire, before anything is locked.
+// Behind a PgBouncer in any mode, Prepare and the first Acquire must return an error that names PgBouncer, and no
+// advisory lock may be left.
 func TestPoolers(t *testing.T) {
 	ignore := "ignore_startup_parameters = " + allowed + "\n"
 	for name, settings := range map[string]string{
@@ -124,7 +126,7 @@ func TestPoolers(t *testing.T) {
 				}
 			}
 			const locks = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'"
-			if left := number(t, look(t, shared.Get(t)), locks); left > 0 {
+			if left := number(t, inspectingConnection(t, shared.Get(t)), locks); left > 0 {
 				t.Errorf("%d locks are left at the server", left)
 			}
 		})

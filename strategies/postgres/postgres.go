@@ -1,8 +1,9 @@
-// Package postgres has a lock on PostgreSQL: a session-level advisory lock. The connection is the lease.
+// Package postgres implements a lock on PostgreSQL: a session-level advisory lock. The connection is the lease.
 //
-//  1. Acquire sends SELECT pg_advisory_lock on an unused connection, with a number that is a hash of the key.
-//  2. A waiter blocks in that call. The server keeps the queue.
-//  3. Release sends SELECT pg_advisory_unlock, and keeps the connection for a later acquire.
+//  1. Acquire sends SELECT pg_advisory_lock(N) on an unused connection. N is the first 8 bytes of the SHA-256 of the
+//     prefix and the key.
+//  2. A waiter blocks in that statement. The server keeps the queue.
+//  3. Release sends SELECT pg_advisory_unlock(N), and keeps the connection for a later acquire.
 //
 // The server grants the lock to the next waiter when the holder releases it or the holder's connection ends.
 //
@@ -20,7 +21,7 @@ import (
 //go:embed postgres.md
 var doc string
 
-// Strategy describes the lock, for registration under its name.
+// Strategy returns the Info, the options and the constructor of the lock, for registration as postgres.
 func Strategy() strategies.Strategy {
 	return strategies.Define(strategies.Info{
 		Doc:         doc,
@@ -39,5 +40,5 @@ func Strategy() strategies.Strategy {
 // opens its own connections with it.
 type Config = strategies.ConfigOf[*pgx.ConnConfig]
 
-// Options is empty.
+// Options is empty, because the lock has no options.
 type Options struct{}

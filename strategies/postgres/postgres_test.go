@@ -16,10 +16,11 @@ import (
 	"github.com/lockbench/lockbench/strategies/postgres"
 )
 
-// The holder's session is the lease: when it ends, the next waiter gets the lock, and the holder's release says so.
-func TestTheEndOfASessionIsTheEndOfItsLease(t *testing.T) {
+// The server ends the holder's session. The next waiter must get the lock, and the holder's Release must return
+// ErrNotHeld.
+func TestLeaseEndsWithSession(t *testing.T) {
 	at, called := node(t, shared.Get(t))
-	dying, living, eye := openAt(t, at), open(t, shared.Get(t)), look(t, shared.Get(t))
+	dying, living, eye := openAt(t, at), open(t, shared.Get(t)), inspectingConnection(t, shared.Get(t))
 	lease := acquire(t, dying, "key")
 	next := make(chan strategies.Lease, 1)
 	ctx, cancel := context.WithTimeout(t.Context(), drive.Bound)
@@ -57,8 +58,9 @@ func TestTheEndOfASessionIsTheEndOfItsLease(t *testing.T) {
 	release(t, acquire(t, dying, "key")) // its process goes on
 }
 
-// A release that fails ends the connection, which frees the lock.
-func TestAReleaseWithAnEndedContext(t *testing.T) {
+// The context of a release is already done. Release must end the connection, so that another process can acquire the
+// lock.
+func TestReleaseWithAnEndedContext(t *testing.T) {
 	lease := acquire(t, open(t, shared.Get(t)), "key")
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -71,7 +73,8 @@ func TestAReleaseWithAnEndedContext(t *testing.T) {
 	release(t, acquire(t, open(t, shared.Get(t)), "key"))
 }
 
-// The number of a key follows the documented formula, also as SQL in PostgreSQL.
+// The number of a key's advisory lock must follow the documented formula, both in Go and as an SQL expression in
+// PostgreSQL.
 func TestNumber(t *testing.T) {
 	at, _ := node(t, shared.Get(t))
 	config := postgres.Config{Nodes: []*pgx.ConnConfig{at}, TTL: time.Minute}
@@ -82,7 +85,7 @@ func TestNumber(t *testing.T) {
 	defer locker.Close()
 	sum := sha256.Sum256([]byte("order:17"))
 	want := int64(binary.BigEndian.Uint64(sum[:]))
-	eye := look(t, shared.Get(t))
+	eye := inspectingConnection(t, shared.Get(t))
 	const documented = `SELECT ('x' || left(encode(sha256(convert_to('order:17', 'UTF8')), 'hex'), 16))
 		::bit(64)::bigint`
 	if got := number(t, eye, documented); got != want {

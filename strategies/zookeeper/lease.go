@@ -11,7 +11,7 @@ import (
 	"github.com/lockbench/lockbench/strategies/gozk"
 )
 
-// lease is a node in a lock's queue. The holder has the first node.
+// lease is a node in a lock's queue. The first node of the queue holds the lock.
 type lease struct {
 	locker   *Locker
 	session  *session
@@ -30,11 +30,11 @@ func (h *lease) path() string { return h.lock + "/" + h.name }
 // FencingToken returns the number of the last transaction that changed the queue before the lock was granted.
 func (h *lease) FencingToken() int64 { return h.token }
 
-// Lost returns a channel that is closed when the session is lost; see gozk.Session.Lost.
+// Lost returns a channel that is closed when the session is lost (see gozk.Session.Lost).
 func (h *lease) Lost() <-chan struct{} { return h.session.Lost() }
 
-// Release deletes the node. If ctx ends, the deletion continues in the background, because the session would
-// otherwise keep the lock; a second call waits for it.
+// Release deletes the node. If ctx ends first, the deletion continues in the background, because otherwise the session
+// would keep the lock. A second call of Release waits for the deletion.
 func (h *lease) Release(ctx context.Context) error {
 	if h.over {
 		return strategies.ErrNotHeld
@@ -74,8 +74,8 @@ func (h *lease) Release(ctx context.Context) error {
 	return fmt.Errorf("release %q: %w", h.key, err)
 }
 
-// afterwards deletes the node in a new session after the lease's session is over. After the Locker's Close the server
-// may not have ended the old session yet, so the node may still exist.
+// afterwards deletes the node in a new session after the lease's session is over. The node may still exist if the
+// Locker was closed and the server has not ended the old session yet.
 func (h *lease) afterwards(ctx context.Context) error {
 	s, err := h.locker.node.Connect(ctx, h.locker.config.TTL)
 	if err != nil {

@@ -18,9 +18,9 @@ import (
 	"github.com/lockbench/lockbench/strategies/gozk"
 )
 
-// reach joins the queue and returns when its node is the first. Without wait it returns ErrHeld if another node is
-// before it. After an error it leaves the queue. The error is gozk.ErrOver or zk.ErrNoNode if the node is lost,
-// usually with its session.
+// reach joins the queue and returns when the lease's node is the first. If wait is false and another node is first,
+// reach returns ErrHeld. After an error, reach leaves the queue. If the node is lost, usually with its session, the
+// error is gozk.ErrOver or zk.ErrNoNode.
 func (h *lease) reach(ctx context.Context, wait bool) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -30,7 +30,7 @@ func (h *lease) reach(ctx context.Context, wait bool) error {
 	err := h.enter(ctx)
 	var before string
 	if err == nil {
-		before, err = h.look(ctx)
+		before, err = h.readPredecessor(ctx)
 	}
 	for err == nil && before != "" && wait {
 		var woken bool
@@ -38,7 +38,7 @@ func (h *lease) reach(ctx context.Context, wait bool) error {
 			if woken {
 				probe.Attempt()
 			}
-			before, err = h.look(ctx)
+			before, err = h.readPredecessor(ctx)
 		}
 		if woken && err == nil {
 			probe.Wake(before == "")
@@ -53,7 +53,7 @@ func (h *lease) reach(ctx context.Context, wait bool) error {
 	return err
 }
 
-// enter creates a node in the queue. If ctx ends, this continues in the background, because a request cannot be
+// enter creates a node in the queue. If ctx ends, the creation continues in the background, because a request cannot be
 // withdrawn.
 func (h *lease) enter(ctx context.Context) error {
 	h.entered = make(chan struct{})
@@ -72,8 +72,8 @@ func (h *lease) enter(ctx context.Context) error {
 	}
 }
 
-// create creates the node, and the lock's node if there is none. If a reply is lost, it searches for the node that may
-// have been created, by the random part of its name.
+// create creates the lease's node, and its parent, the lock's node, if that does not exist yet. If a reply is lost,
+// create searches for the node that may have been created, by the random part of its name.
 func (h *lease) create(life context.Context) error {
 	var id [16]byte
 	_, _ = rand.Read(id[:]) // never fails, by its documentation
@@ -103,7 +103,7 @@ func (h *lease) create(life context.Context) error {
 }
 
 // find returns the node whose name begins with guid; "" if there is none. It synchronizes first, because the session's
-// server may lag behind the one that created the node.
+// server may lag behind the server that created the node.
 func (h *lease) find(life context.Context, guid string) (string, error) {
 	var queue gozk.Children
 	err := h.session.Sync(life, h.lock)
@@ -120,10 +120,10 @@ func (h *lease) find(life context.Context, guid string) (string, error) {
 	return queue.Names[at], nil
 }
 
-// look returns the node before this one; "" if this is the first. It sets the token to the last transaction that
-// changed the queue. The next holder gets a larger token, because it becomes the first only after the transaction that
-// deletes this node.
-func (h *lease) look(ctx context.Context) (before string, err error) {
+// readPredecessor returns the node before the lease's node in the queue; "" if the lease's node is the first. It sets
+// the token to the last transaction that changed the queue. The next holder gets a larger token, because its node
+// becomes the first only after the transaction that deletes the lease's node.
+func (h *lease) readPredecessor(ctx context.Context) (before string, err error) {
 	queue, err := h.session.Children(ctx, h.lock)
 	if err != nil {
 		return "", err
@@ -136,12 +136,13 @@ func (h *lease) look(ctx context.Context) (before string, err error) {
 	return before, nil
 }
 
-// ahead returns the name before a given one in a queue, "" if the given one is the first, and whether the given one
-// is in the queue.
+// ahead returns the name that directly precedes name in a queue, or "" if name is the first. there is false if the
+// queue does not contain name.
 func ahead(name string, queue []string) (before string, there bool) {
 	mine, nearest := number(name), int32(0)
 	for _, other := range queue {
-		// The order is by differences, because negative numbers follow the largest number.
+		// Numbers are compared by their difference, because ZooKeeper's counter continues with negative numbers after the
+		// largest number.
 		switch d := mine - number(other); {
 		case other == name:
 			there = true
@@ -155,15 +156,15 @@ func ahead(name string, queue []string) (before string, there bool) {
 // mark precedes the number in the name of a node in a queue.
 const mark = "-lock-"
 
-// number returns a node's number, the end of its name.
+// number returns the number at the end of a node's name.
 func number(name string) int32 {
 	_, digits, _ := strings.Cut(name, mark)
 	n, _ := strconv.ParseInt(digits, 10, 32)
 	return int32(n)
 }
 
-// watch waits for the deletion of the node before this one. It returns at once, with woken false, if that node is
-// already gone.
+// watch waits until the node named before is deleted. It returns at once, with woken false, if that node no longer
+// exists.
 func (h *lease) watch(ctx context.Context, before string) (woken bool, err error) {
 	gone, err := h.session.Watch(ctx, h.lock+"/"+before)
 	if errors.Is(err, zk.ErrNoNode) {
@@ -182,7 +183,8 @@ func (h *lease) watch(ctx context.Context, before string) (woken bool, err error
 	}
 }
 
-// leave deletes the node, in the background if this takes long.
+// leave deletes the node. If there is no reply within 100 ms, leave returns, and the deletion continues in the
+// background.
 func (h *lease) leave() {
 	const courtesy = 100 * time.Millisecond
 	gone := make(chan struct{})

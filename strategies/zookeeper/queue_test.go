@@ -2,7 +2,7 @@ package zookeeper
 
 import "testing"
 
-// Numbers continue below zero after the largest, and names of other recipes are skipped.
+// ahead must sort negative sequence numbers after the largest positive number, and must ignore nodes of other recipes.
 func TestAhead(t *testing.T) {
 	for _, c := range []struct {
 		name   string

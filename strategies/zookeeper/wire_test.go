@@ -15,10 +15,10 @@ import (
 	"github.com/lockbench/lockbench/strategies/gozk"
 )
 
-// cable is the way to the server.
+// cable is a network path to the server that a test can break.
 type cable struct{ netfault.Path }
 
-// The codes of requests.
+// These are the codes of requests in ZooKeeper's protocol.
 const (
 	creates  = 1
 	deletes  = 2
@@ -26,26 +26,27 @@ const (
 	watching = 4
 )
 
-// through is a node that is reached by the cable.
 func (c *cable) through(n gozk.Node) gozk.Node {
 	n.Dial = c.Dial
 	return n
 }
 
-// broken breaks all connections; new ones can be opened unless it is cut.
+// broken closes all connections. If cut is true, it also prevents new ones.
 func (c *cable) broken(cut bool) {
 	c.Block(cut)
 	c.HangUp()
 }
 
-// lose makes the network lose the answer to the next request of a code. The channel is closed when this has happened.
+// lose makes the network drop the reply to the next request with the given code. It closes lost when the reply is
+// dropped.
 func (c *cable) lose(code int32) (lost <-chan struct{}) {
 	return c.BreakAt(netfault.LostAnswer, func(request []byte) bool {
 		return len(request) >= 12 && int32(binary.BigEndian.Uint32(request[8:])) == code
 	})
 }
 
-// A holder that is cut off finds that its lease is lost, and continues with another session.
+// A holder is cut off from the server for longer than its session's timeout. The channel of its lease's Lost must be
+// closed, and Release must return ErrNotHeld. The client must then acquire the lock with a new session.
 func TestHolderIsCutOff(t *testing.T) {
 	t.Parallel()
 	const ttl = time.Second
@@ -70,7 +71,8 @@ func TestHolderIsCutOff(t *testing.T) {
 	release(t, acquire(t, one, "key"), nil) // it has another session now
 }
 
-// After a connection that breaks and is restored in time, the lease and the node in the queue still exist.
+// A connection breaks and is restored within the session's timeout. The lease must remain valid, and the waiter must
+// keep its position in the queue.
 func TestReconnectInTime(t *testing.T) {
 	t.Parallel()
 	c := new(cable)
@@ -116,7 +118,7 @@ func TestReconnectInTime(t *testing.T) {
 	}
 }
 
-// A waiter whose session has ended asks again.
+// The session of a waiter ends while it is cut off. The waiter must join the queue again with a new session.
 func TestWaiterIsCutOff(t *testing.T) {
 	t.Parallel()
 	const ttl = 500 * time.Millisecond
@@ -144,7 +146,7 @@ func TestWaiterIsCutOff(t *testing.T) {
 	}
 }
 
-// When the answer to a request is lost, no client stays in the queue twice or permanently.
+// If the reply to a request is lost, no client may have two nodes in the queue or stay in the queue permanently.
 func TestLostAnswers(t *testing.T) {
 	t.Parallel()
 	for name, code := range map[string]int32{"create": creates, "delete": deletes, "list": lists, "watch": watching} {

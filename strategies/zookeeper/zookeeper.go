@@ -1,9 +1,11 @@
-// Package zookeeper implements the lock of ZooKeeper's recipes, like InterProcessMutex of Apache Curator.
+// Package zookeeper implements the lock of ZooKeeper's recipes, like InterProcessMutex of Apache Curator. The queue of
+// a lock is the set of children of the node KEY.
 //
-//  1. Acquire creates an ephemeral sequential node below the lock's node, and reads the queue. The first node holds
-//     the lock.
-//  2. A waiter watches only the node before its own. When the watch fires, it reads the queue again.
-//  3. Release deletes the node.
+//  1. Acquire creates the ephemeral sequential node KEY/_c_GUID-lock-NUMBER, and reads the children of KEY. The child
+//     with the lowest number holds the lock.
+//  2. A waiter watches only the child before its own, by getData. When the watch fires, the waiter reads the children
+//     again.
+//  3. Release deletes the holder's node.
 //
 // A release, and the end of a holder's session, delete one node, which wakes the one waiter that watches it.
 //
@@ -26,7 +28,7 @@ import (
 //go:embed zookeeper.md
 var doc string
 
-// Strategy describes the lock, for registration under its name.
+// Strategy returns the Info, the options and the constructor of the lock, for registration as zookeeper.
 func Strategy() strategies.Strategy {
 	return strategies.Define(strategies.Info{
 		Doc:        doc,
@@ -45,10 +47,10 @@ func Strategy() strategies.Strategy {
 	}, Options{}, Open)
 }
 
-// Options is empty.
+// Options is empty, because the lock has no options.
 type Options struct{}
 
-// Locker is one process's side of the lock, with one session on ZooKeeper.
+// Locker acquires locks for all goroutines of one process, with one session on ZooKeeper.
 type Locker struct {
 	config  gozk.Config
 	node    gozk.Node
@@ -59,7 +61,7 @@ type Locker struct {
 	current *session
 }
 
-// session is a session of the Locker with the number of its leases.
+// session is a session of the Locker, with the number of leases that depend on the session.
 type session struct {
 	*gozk.Session
 	leases int // guarded by the Locker's mutex
@@ -109,12 +111,12 @@ func (l *Locker) session(ctx context.Context) (*session, error) {
 	return l.current, nil
 }
 
-// Acquire joins the queue and waits for its turn.
+// Acquire joins the queue, and waits until the caller holds the lock or ctx ends.
 func (l *Locker) Acquire(ctx context.Context, key string) (strategies.Lease, error) {
 	return l.acquire(ctx, key, true)
 }
 
-// TryAcquire takes the lock if the queue is empty.
+// TryAcquire takes the lock if the queue is empty, and otherwise returns ErrHeld.
 func (l *Locker) TryAcquire(ctx context.Context, key string) (strategies.Lease, error) {
 	return l.acquire(ctx, key, false)
 }
@@ -138,7 +140,8 @@ func (l *Locker) acquire(ctx context.Context, key string, wait bool) (strategies
 	}
 }
 
-// granted returns the lease, unless the Locker has been closed in the meantime.
+// granted returns the lease. If the Locker has been closed in the meantime, it deletes the lease's node and returns
+// ErrClosed.
 func (l *Locker) granted(h *lease) (strategies.Lease, error) {
 	l.mu.Lock()
 	closed := l.closed
@@ -153,8 +156,8 @@ func (l *Locker) granted(h *lease) (strategies.Lease, error) {
 	return h, nil
 }
 
-// Close makes further acquires fail with ErrClosed and ends the session. If there are leases, the server ends the
-// session after its timeout; until then the leases can be released.
+// Close makes further acquires fail with ErrClosed and ends the session. If leases are still held, the server ends the
+// session only after its timeout. Until then the leases can be released.
 func (l *Locker) Close() error {
 	l.opening <- struct{}{} // from here on no caller can open a session
 	defer func() { <-l.opening }()

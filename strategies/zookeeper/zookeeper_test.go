@@ -19,13 +19,12 @@ var shared = drive.Share(servers.Store())
 
 func TestMain(m *testing.M) { shared.Main(m) }
 
-// node is the shared server, as locks reach it.
+// node returns the node of the server that the tests share.
 func node(t *testing.T) gozk.Node {
 	t.Helper()
 	return gozk.Node{Servers: []string{shared.Get(t).Describe().Address}}
 }
 
-// open opens a lock on a node, and closes it when the test ends.
 func open(t *testing.T, n gozk.Node, ttl time.Duration) *zookeeper.Locker {
 	t.Helper()
 	l, err := zookeeper.Open(gozk.Config{Nodes: []gozk.Node{n}, Prefix: t.Name() + ":", TTL: ttl}, zookeeper.Options{})
@@ -36,7 +35,6 @@ func open(t *testing.T, n gozk.Node, ttl time.Duration) *zookeeper.Locker {
 	return l
 }
 
-// acquire must succeed, in time.
 func acquire(t *testing.T, l *zookeeper.Locker, key string) strategies.Lease {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), drive.Bound)
@@ -57,7 +55,7 @@ func release(t *testing.T, lease strategies.Lease, want error) {
 	}
 }
 
-// queue is how many are in a lock's.
+// queue returns the number of nodes in the queue of a lock.
 func queue(t *testing.T, key string) int {
 	t.Helper()
 	n := node(t)
@@ -89,8 +87,8 @@ func TestConformance(t *testing.T) {
 	}, zookeeper.Strategy().Info)
 }
 
-// A release whose context has ended is still executed, because the session would keep the lease as long as the
-// process lives.
+// The context of a release is already done. The release must still be executed, because otherwise the session would
+// keep the lease as long as the process lives.
 func TestReleaseWithAnEndedContext(t *testing.T) {
 	t.Parallel()
 	one, other := open(t, node(t), 10*time.Second), open(t, node(t), 10*time.Second)
