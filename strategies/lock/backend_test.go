@@ -13,7 +13,7 @@ import (
 	"github.com/lockbench/lockbench/strategies/lock"
 )
 
-// backend is a lock in memory whose leases run out by the process's clock.
+// backend is an in-memory lock whose leases expire by the process's clock.
 type backend struct {
 	config goredis.Config
 
@@ -24,18 +24,18 @@ type backend struct {
 	asked  []time.Duration // the TTLs of all attempts
 
 	extended atomic.Int64
-	// shortest, if not 0, is the TTL of an extension that may still arrive.
+	// shortest, if not 0, limits the TTL of each Extend, as if an earlier extension with this TTL might still reach the
+	// server.
 	shortest time.Duration
-	// extending, if not nil, is called before each Extend is answered.
+	// extending, if not nil, is called by each Extend before the lease changes. It may block to delay Extend.
 	extending func()
-	// refusing, if not nil, is called by each Extend and Release and returns the error of that call.
+	// refusing, if not nil, is called by each Extend and Release. If it returns an error, the call fails with that error.
 	refusing func() error
 	closed   bool
 }
 
 var errBusy = errors.New("BUSY")
 
-// refused returns the error of a call that Redis refuses.
 func (b *backend) refused() error {
 	if b.refusing == nil {
 		return nil
@@ -43,7 +43,7 @@ func (b *backend) refused() error {
 	return b.refusing()
 }
 
-// lease is guarded by its backend's mutex.
+// lease is a lease of the backend b. The mutex of b guards it.
 type lease struct {
 	b     *backend
 	token int64
@@ -86,7 +86,7 @@ func (b *backend) TryAcquireFor(_ context.Context, _ string, ttl time.Duration) 
 
 func (b *backend) Close() error { b.closed = true; return nil }
 
-// held reports whether the lease belongs to the owner and has not run out. The caller holds the mutex.
+// held reports whether l is the lease of the current owner and has not expired. The caller holds the mutex.
 func (b *backend) held(l *lease) bool { return l != nil && b.owner == l && time.Now().Before(l.until) }
 
 func (l *lease) ValidUntil() time.Time {
@@ -131,14 +131,13 @@ func (l *lease) Extend(ctx context.Context, ttl time.Duration) error {
 	return nil
 }
 
-// steal gives the lock to another owner, as a Redis that has lost its data does.
+// steal gives the lock to another owner, as may happen after a loss of data.
 func (b *backend) steal() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.owner = &lease{b: b, until: time.Now().Add(time.Hour)}
 }
 
-// open returns a Locker with a new backend.
 func open(t *testing.T, options ...lock.Option) (*lock.FencedLocker, *backend) {
 	t.Helper()
 	b := new(backend)
@@ -152,7 +151,6 @@ func open(t *testing.T, options ...lock.Option) (*lock.FencedLocker, *backend) {
 	return locker, b
 }
 
-// acquire acquires the lock and fails the test on an error.
 func acquire(t *testing.T, locker *lock.FencedLocker, options ...lock.CallOption) *lock.FencedLease {
 	t.Helper()
 	l, err := locker.Acquire(t.Context(), "key", options...)

@@ -5,19 +5,21 @@ import (
 	"time"
 )
 
-// Hooks are functions that a Locker calls, for metrics, traces and logs. A nil function costs nothing. A goroutine of
-// the Locker calls Lost. All other functions run in the goroutine of the caller of Acquire or Release, which waits for
-// them, so they must be quick. All functions must be safe for concurrent use.
+// Hooks are functions that a Locker calls, for metrics, traces and logs. A nil function costs nothing. Lost runs in a
+// goroutine of the Locker, or in the goroutine that called Extend if Extend finds the loss. The other functions run in
+// the goroutine that called Acquire or Release. A hook delays the call during which it runs, so it must be quick. All
+// functions must be safe for concurrent use.
 type Hooks struct {
-	// Waited is called at the end of every Acquire and TryAcquire with the duration of the call. The error is nil if the
-	// lock was acquired.
+	// Waited is called at the end of every Acquire and TryAcquire with the duration of the call. err is nil if the lock
+	// was acquired.
 	Waited func(ctx context.Context, key string, wait time.Duration, err error)
 	// Acquired is called after Waited, if the lock was acquired.
 	Acquired func(ctx context.Context, lease *Lease)
-	// Lost is called once when the Locker finds that a lease was lost before its release.
+	// Lost is called once when the Locker finds that a lease was lost before its release. Close calls it for each lease
+	// that is still held, because no goroutine watches the lease any more.
 	Lost func(lease *Lease)
-	// Released is called at the end of every Release with the time for which the lease was held. The error is nil if the
-	// lock was released. After an error WithLock calls Release again, which calls this hook again.
+	// Released is called at the end of every Release. held is how long the lease was held; err is nil if the lock was
+	// released. If WithLock calls Release again after an error, Released is called again too.
 	Released func(ctx context.Context, lease *Lease, held time.Duration, err error)
 }
 

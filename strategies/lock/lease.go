@@ -10,7 +10,8 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// Lease is a lock that the caller holds. It is safe for concurrent use.
+// Lease is the caller's hold of a lock, from Acquire until Release or until the loss of the lease. It is safe for
+// concurrent use.
 type Lease struct {
 	locker   *Locker
 	inner    strategies.Lease
@@ -20,15 +21,15 @@ type Lease struct {
 	hooks    *Hooks
 	since    time.Time // when it was acquired; set only with hooks
 
-	mu     sync.Mutex
-	intact bool               // the lease was valid at the first call of Release
-	failed bool               // the last Release returned an error, although it may have freed the lock
-	over   bool               // the lease is lost, or Release was called
-	isLost bool               // the lease was lost before Release was called
-	stop   context.CancelFunc // ends the goroutine that watches the lease; nil without one
-	end    *time.Timer        // wakes that goroutine at ValidUntil; nil without one
-	lost   context.Context    // ends when the lease is lost; nil until untilLost is called
-	tell   context.CancelFunc // ends lost
+	mu         sync.Mutex
+	intact     bool               // the lease was valid at the first call of Release
+	failed     bool               // the last Release returned an error, although it may have freed the lock
+	over       bool               // the lease is lost, or Release was called
+	isLost     bool               // the lease was lost before Release was called
+	stop       context.CancelFunc // ends the goroutine that watches the lease; nil without one
+	end        *time.Timer        // wakes that goroutine at ValidUntil; nil without one
+	lost       context.Context    // ends when the lease is lost; nil until untilLost is called
+	reportLost context.CancelFunc // ends lost
 }
 
 // FencedLease is a Lease with a fencing token.
@@ -42,7 +43,8 @@ func (l *FencedLease) FencingToken() int64 {
 	return f.FencingToken()
 }
 
-// begin fills in a lease that has just been acquired.
+// begin fills in a lease that has just been acquired. It starts the goroutine that watches the lease if a watchdog or
+// the hook Lost needs it.
 func (l *Lease) begin(locker *Locker, inner strategies.Lease, key string, s settings) {
 	l.locker, l.inner, l.key, l.ttl, l.hooks = locker, inner, key, s.ttl, s.hooks
 	if l.hooks != nil {
@@ -61,8 +63,8 @@ func (l *Lease) begin(locker *Locker, inner strategies.Lease, key string, s sett
 // Key returns the name of the lock, without the prefix.
 func (l *Lease) Key() string { return l.key }
 
-// ValidUntil returns the instant, by this process's clock, until which the holder may rely on the lease unless it is
-// extended. The zero time means that the lease does not expire.
+// ValidUntil returns the instant, by this process's clock, until which the holder may rely on the lease. Each extension
+// changes it. The zero time means that the lease does not expire.
 func (l *Lease) ValidUntil() time.Time {
 	if t, ok := strategies.As[strategies.Timed](l.inner); ok {
 		return t.ValidUntil()
@@ -73,7 +75,7 @@ func (l *Lease) ValidUntil() time.Time {
 // Extend makes the lease last for ttl from now on. It returns ErrNotHeld if the lease was already lost, and
 // errors.ErrUnsupported if the lease does not expire. After any other error the lease ends at its previous end or ttl
 // after the call, whichever is earlier, because the server may have shortened it. As long as the server may still
-// execute the failed call, no later call prolongs the lease beyond that.
+// execute the failed call, a later call prolongs the lease by at most the ttl of the failed call.
 func (l *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 	e, ok := strategies.As[strategies.Extender](l.inner)
 	if !ok {
@@ -90,8 +92,8 @@ func (l *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 	return err
 }
 
-// endsWithin makes the lease's goroutine, if there is one, check the lease after ttl at the latest, because an
-// extension under way may have moved the end to that time.
+// endsWithin makes the goroutine that watches the lease, if there is one, check the lease after ttl at the latest. An
+// extension that is under way may have moved the end of the lease to that time.
 func (l *Lease) endsWithin(ttl time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -101,9 +103,9 @@ func (l *Lease) endsWithin(ttl time.Duration) {
 }
 
 // Release releases the lock. It returns ErrNotHeld if the lease was already lost. After any other error the Locker
-// repeats the release in the background until Redis replies, the lock has expired there, or the Locker is closed. The
-// caller may also call Release again; if the lock is free by then, that call returns nil, not ErrNotHeld. Pass a
-// context that has not ended, such as context.WithoutCancel(ctx).
+// repeats the release in the background until Redis replies, the lock has expired in Redis, or the Locker is closed.
+// The caller may also call Release again. If the lock is free by then, the second call returns nil, not ErrNotHeld.
+// Pass a context that has not ended, such as context.WithoutCancel(ctx).
 func (l *Lease) Release(ctx context.Context) error {
 	l.finish(false)
 	err := l.released(l.inner.Release(ctx))
@@ -111,8 +113,9 @@ func (l *Lease) Release(ctx context.Context) error {
 	return err
 }
 
-// released converts the error of the inner lease's Release. ErrNotHeld after a failed release does not prove a loss,
-// because the failed release or its repetition in the background may have freed the lock.
+// released returns the error that Release reports when the inner lease's Release has returned err. If an earlier
+// release has failed, ErrNotHeld does not prove a loss, because that release or its repetition in the background may
+// have freed the lock.
 func (l *Lease) released(err error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -129,25 +132,27 @@ func (l *Lease) released(err error) error {
 // because no goroutine watches the lease any more.
 func (l *Lease) Lost() <-chan struct{} { return l.untilLost().Done() }
 
-// untilLost returns a context that ends when the lease is lost.
+// untilLost returns a context that ends when the lease is lost. The first call of untilLost starts the goroutine that
+// watches the lease.
 func (l *Lease) untilLost() context.Context {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.lost == nil {
-		l.lost, l.tell = context.WithCancel(context.Background())
+		l.lost, l.reportLost = context.WithCancel(context.Background())
 		if l.isLost || l.locker.ctx.Err() != nil {
-			l.tell()
+			l.reportLost()
 		}
 		l.watch()
 	}
 	return l.lost
 }
 
-// Unwrap returns the lease of the lock behind the Locker.
+// Unwrap returns the lease of the lock's own package, which may have more methods than Lease.
 func (l *Lease) Unwrap() strategies.Lease { return l.inner }
 
-// finish ends the goroutine of a lease that is released or lost. Only the first call has an effect, so a renewal that
-// fails because of a release reports no loss.
+// finish ends the goroutine that watches the lease. lost is true if the lease was lost, and false if it is released.
+// Only the first call has an effect and returns true. A renewal that fails because of a release therefore reports no
+// loss.
 func (l *Lease) finish(lost bool) (first bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -159,7 +164,7 @@ func (l *Lease) finish(lost bool) (first bool) {
 		l.stop()
 	}
 	if lost && l.lost != nil {
-		l.tell()
+		l.reportLost()
 	}
 	return true
 }

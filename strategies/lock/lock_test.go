@@ -24,7 +24,8 @@ func lost(l *lock.FencedLease) bool {
 	}
 }
 
-// The end of Wait is distinct from the end of the caller's context.
+// Another client holds the lock. If the time of Wait passes first, Acquire must return ErrHeld and no context error. If
+// the caller's context ends first, Acquire must return the context's error and not ErrHeld.
 func TestWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		locker, b := open(t, lock.TTL(time.Minute))
@@ -52,7 +53,8 @@ func TestWait(t *testing.T) {
 	})
 }
 
-// Options of a call apply to this call only; those of the constructor apply to all other calls.
+// The Locker has a TTL of a minute. The Acquire with an option TTL of a second must use a second, and the next Acquire
+// a minute.
 func TestTTL(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		locker, b := open(t, lock.TTL(time.Minute))
@@ -74,7 +76,8 @@ func TestTTL(t *testing.T) {
 	})
 }
 
-// New reports all errors in the options at once and does not call the lock.
+// Open must report all invalid options in one error and not open the lock. For an invalid TTL, Acquire and Extend must
+// return an error without calling the backend.
 func TestOptionFaults(t *testing.T) {
 	_, err := lock.Open(nil, func(goredis.Config, struct{}) (*backend, error) {
 		t.Error("New opened the lock")
@@ -97,7 +100,8 @@ func TestOptionFaults(t *testing.T) {
 	_ = locker.Close()
 }
 
-// The context of the work ends at the end of the lease and not earlier, with ErrNotHeld as its cause.
+// The lease expires or is stolen while the function of WithLock runs. The function's context must end when the TTL has
+// passed, and not earlier. Its cause must be ErrNotHeld, and WithLock must return that too.
 func TestWithLockEndsWithTheLease(t *testing.T) {
 	for name, end := range map[string]func(*backend){"ran out": func(*backend) {}, "stolen": (*backend).steal} {
 		synctest.Test(t, func(t *testing.T) {
@@ -131,7 +135,7 @@ func TestWithLockEndsWithTheLease(t *testing.T) {
 	}
 }
 
-// WithLock returns the error of the work and releases the lock, also after a panic.
+// WithLock must return the error of its function, and must release the lock even if the function panics.
 func TestWithLockReleases(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		locker, b := open(t)
@@ -161,7 +165,8 @@ func TestWithLockReleases(t *testing.T) {
 	})
 }
 
-// A Locker calls the hooks in order, with the duration of each step.
+// The Locker must call the hooks in the order of the events, with the duration of each wait and hold, and with the
+// error of each call.
 func TestHooks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var told []string
@@ -200,8 +205,8 @@ func TestHooks(t *testing.T) {
 	})
 }
 
-// Without hooks an acquisition allocates one Lease in addition to the allocations of the lock itself, and starts no
-// goroutine.
+// Without hooks, an acquisition through the Locker may allocate at most one object more than one directly at the
+// backend.
 func TestUnsetHooksCostNothing(t *testing.T) {
 	locker, b := open(t, lock.TTL(time.Minute))
 	direct := testing.AllocsPerRun(100, func() {

@@ -14,17 +14,17 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/bounded"
 )
 
-// All locks return these errors, wrapped in the operation that failed.
+// All locks return these errors, most of them wrapped. A caller tests for them with errors.Is.
 var (
 	// ErrHeld is returned by TryAcquire when another client holds the lock, and by Acquire when Wait ends while another
 	// client holds it.
 	ErrHeld = strategies.ErrHeld
-	// ErrNotHeld is returned by Release and Extend when the lease was lost before the call. It is also the cause of the
-	// context that WithLock passes on, once the lease is lost.
+	// ErrNotHeld is returned by Release and Extend when the lease was lost before the call. When WithLock loses its lease,
+	// ErrNotHeld is also the cause of the context that it passed to its function.
 	ErrNotHeld = strategies.ErrNotHeld
-	// ErrNoQuorum is returned when fewer nodes than a majority reply.
+	// ErrNoQuorum is returned by a lock on several nodes when fewer than a majority of them reply.
 	ErrNoQuorum = strategies.ErrNoQuorum
-	// ErrClosed is returned after Close.
+	// ErrClosed is returned by Acquire and TryAcquire after Close.
 	ErrClosed = strategies.ErrClosed
 )
 
@@ -35,8 +35,8 @@ type Backend interface {
 	strategies.Termed
 }
 
-// Locker is one process's side of a lock. It is safe for concurrent use; a process needs
-// one for all its goroutines and keys.
+// Locker acquires locks for the goroutines of one process. It is safe for concurrent use; a process needs only one for
+// all its goroutines and keys.
 type Locker struct {
 	backend  Backend
 	settings settings
@@ -48,9 +48,9 @@ type Locker struct {
 	renewals bounded.Calls // the watchdogs' calls of Extend
 }
 
-// Open returns a Locker for a lock on the given nodes; most locks use one node. The function open opens the lock itself
-// with the lock's options. Open is for packages that implement a lock; services call the function New of such a
-// package. Open sends no command to Redis.
+// Open returns a Locker for a lock on the given nodes; most locks use one node. The function open opens the lock with
+// the lock's own options. Open is for packages that implement a lock; services call the function New of such a package.
+// Open sends no command to Redis.
 func Open[O any, B Backend](
 	clients []redis.UniversalClient, open func(goredis.Config, O) (B, error), own O, options []Option,
 ) (*Locker, error) {
@@ -76,9 +76,9 @@ func Open[O any, B Backend](
 }
 
 // Acquire waits until the caller holds the lock on the key, until the time set by Wait is over, or until ctx ends. If
-// ctx ends, Acquire returns its error. At the end of Wait the error is ErrHeld if another client held the lock. If
-// Acquire was waiting for a reply from Redis at that time, the error gives the reason why none arrived, as far as it is
-// known. After an error the caller does not hold the lock. If Redis may still grant it, the grant is released in the
+// ctx ends, Acquire returns the error of ctx. At the end of Wait the error is ErrHeld if another client held the lock.
+// If Acquire was waiting for a reply from Redis at the end of Wait, the error says why no reply arrived, if the reason
+// is known. After an error the caller does not hold the lock. If Redis may still grant it, the grant is released in the
 // background.
 func (l *Locker) Acquire(ctx context.Context, key string, options ...CallOption) (*Lease, error) {
 	lease := new(Lease)
@@ -88,7 +88,8 @@ func (l *Locker) Acquire(ctx context.Context, key string, options ...CallOption)
 	return lease, nil
 }
 
-// TryAcquire is Acquire without waiting: it returns ErrHeld at once when another client holds the lock.
+// TryAcquire acquires the lock if it is free. When another client holds the lock, TryAcquire returns ErrHeld at once.
+// After any other error the caller does not hold the lock either.
 func (l *Locker) TryAcquire(ctx context.Context, key string, options ...CallOption) (*Lease, error) {
 	lease := new(Lease)
 	if err := l.acquire(ctx, lease, key, options, true); err != nil {
@@ -97,7 +98,7 @@ func (l *Locker) TryAcquire(ctx context.Context, key string, options ...CallOpti
 	return lease, nil
 }
 
-// acquire acquires the lock and fills in lease.
+// acquire acquires the lock, fills in lease and calls the hooks. If try is true, it does not wait for another holder.
 func (l *Locker) acquire(ctx context.Context, lease *Lease, key string, options []CallOption, try bool) error {
 	s, err := l.settings.with(options)
 	if err != nil {
@@ -120,7 +121,8 @@ func (l *Locker) acquire(ctx context.Context, lease *Lease, key string, options 
 	return nil
 }
 
-// ask calls the lock's Acquire or TryAcquire, for at most the time that the settings allow.
+// ask calls the lock's Acquire or TryAcquire, for at most the time set by Wait. If that time ends while another client
+// holds the lock, ask returns ErrHeld.
 func (l *Locker) ask(ctx context.Context, key string, s settings, try bool) (strategies.Lease, error) {
 	if try || s.waits && s.wait == 0 {
 		return l.backend.TryAcquireFor(ctx, key, s.ttl)
@@ -152,13 +154,13 @@ func (l *Locker) Close() error {
 	return err
 }
 
-// Unwrap returns the lock behind the Locker.
+// Unwrap returns the Locker of the lock's own package, which may have more methods than this one.
 func (l *Locker) Unwrap() strategies.Locker { return l.backend }
 
 // FencedLocker is a Locker whose leases have fencing tokens.
 type FencedLocker struct{ *Locker }
 
-// OpenFenced is Open for a lock whose leases are strategies.Fenced.
+// OpenFenced opens a lock as Open does. The leases of that lock must implement strategies.Fenced.
 func OpenFenced[O any, B Backend](
 	clients []redis.UniversalClient, open func(goredis.Config, O) (B, error), own O, options []Option,
 ) (*FencedLocker, error) {
@@ -169,7 +171,7 @@ func OpenFenced[O any, B Backend](
 	return &FencedLocker{l}, nil
 }
 
-// Acquire is Locker.Acquire.
+// Acquire acquires the lock as Locker.Acquire does, and returns a lease with a fencing token.
 func (l *FencedLocker) Acquire(ctx context.Context, key string, options ...CallOption) (*FencedLease, error) {
 	lease := new(FencedLease)
 	if err := l.acquire(ctx, &lease.Lease, key, options, false); err != nil {
@@ -178,7 +180,7 @@ func (l *FencedLocker) Acquire(ctx context.Context, key string, options ...CallO
 	return lease, nil
 }
 
-// TryAcquire is Locker.TryAcquire.
+// TryAcquire acquires the lock as Locker.TryAcquire does, and returns a lease with a fencing token.
 func (l *FencedLocker) TryAcquire(ctx context.Context, key string, options ...CallOption) (*FencedLease, error) {
 	lease := new(FencedLease)
 	if err := l.acquire(ctx, &lease.Lease, key, options, true); err != nil {

@@ -6,10 +6,11 @@ import (
 	"time"
 )
 
-// Option is an option of a lock's constructor.
+// Option configures a Locker. It is passed to a lock's constructor, such as handoff.New.
 type Option interface{ set(*settings) }
 
-// CallOption is an option of one call. Passed to the constructor, it applies to all calls without this option.
+// CallOption configures one call of Acquire, TryAcquire or WithLock. Passed to the constructor, it applies to all calls
+// that do not have the same option.
 type CallOption interface {
 	Option
 	perCall()
@@ -24,7 +25,7 @@ func (o option) set(s *settings)     { o(s) }
 func (o callOption) set(s *settings) { o(s) }
 func (callOption) perCall()          {}
 
-// settings are the result of all options.
+// settings contains the values that the options set, and defaults for all other options.
 type settings struct {
 	prefix   string
 	ttl      time.Duration
@@ -48,17 +49,19 @@ func Wait(most time.Duration) CallOption {
 	return callOption(func(s *settings) { s.wait, s.waits = most, true })
 }
 
-// Watchdog renews the lease every third of its TTL until it is released or lost. A holder that hangs therefore keeps
-// the lock for as long as its process lives.
+// Watchdog renews the lease every third of its TTL until the lease is released or lost. A holder that hangs therefore
+// keeps the lock as long as its process lives.
 func Watchdog() CallOption { return callOption(func(s *settings) { s.watchdog = true }) }
 
-// Prefix sets the text before every key. The default is "lock:". All processes must use the same prefix.
+// Prefix sets the text that the Locker puts before every key. The default is "lock:". All processes must use the same
+// prefix.
 func Prefix(prefix string) Option { return option(func(s *settings) { s.prefix = prefix }) }
 
-// With sets the hooks that the Locker calls.
+// With makes the Locker call the given hooks.
 func With(hooks Hooks) Option { return option(func(s *settings) { s.hooks = &hooks }) }
 
-// newSettings returns the defaults with the options of a constructor applied.
+// newSettings returns the defaults as changed by the options of a constructor, or an error that lists every invalid
+// value.
 func newSettings(options []Option) (settings, error) {
 	s := settings{prefix: "lock:", ttl: DefaultTTL}
 	for _, o := range options {
@@ -67,7 +70,7 @@ func newSettings(options []Option) (settings, error) {
 	return s, s.problem()
 }
 
-// with returns the settings with the options of one call applied.
+// with returns the settings for a call with additional options, or an error that lists every invalid value.
 func (s settings) with(options []CallOption) (settings, error) {
 	if len(options) == 0 {
 		return s, nil
@@ -79,7 +82,7 @@ func (s settings) with(options []CallOption) (settings, error) {
 	return call, call.problem()
 }
 
-// problem returns all errors in the settings, joined.
+// problem returns an error that lists every invalid value, or nil.
 func (s settings) problem() error {
 	problems := []error{validTTL(s.ttl)}
 	if s.waits && s.wait < 0 {
@@ -89,7 +92,7 @@ func (s settings) problem() error {
 	return errors.Join(problems...)
 }
 
-// validTTL rejects a TTL that no lock accepts; some locks require a longer minimum.
+// validTTL returns an error for a TTL of 0 or less, which no lock accepts. Some locks also reject short TTLs.
 func validTTL(ttl time.Duration) error {
 	if ttl <= 0 {
 		return fmt.Errorf("TTL must be positive, not %v", ttl)

@@ -40,7 +40,8 @@ func fencing(open func(redis.UniversalClient, ...lock.Option) (*lock.FencedLocke
 	})
 }
 
-// everyLock opens each lock with three databases of one server; most locks use only the first.
+// everyLock maps the name of each lock to its constructor. The tests pass three clients, one for each of three
+// databases of a server. Only redlock uses more than the first client.
 var everyLock = map[string]three{
 	"handoff": fencing(handoff.New), "cohort": fencing(handoff.NewCohort), "fenced": fencing(redisson.NewFenced),
 	"spin": onFirst(polled.NewSpin), "pubsub": onFirst(redisson.NewPubSub), "fair": onFirst(redisson.NewFair),
@@ -50,10 +51,11 @@ var everyLock = map[string]three{
 	}),
 }
 
-// brief sets short timeouts, for tests in which no server answers.
+// brief is a ReadTimeout for tests in which no server replies. It is short, so that these tests end soon.
 const brief = time.Second / 4
 
-// onEvery tries each lock at the address, with clients that wait for an answer for the given time.
+// onEvery runs a parallel subtest for each lock in everyLock. It opens the lock on the server at address with the given
+// options, and calls try with it. answer is the ReadTimeout of the clients.
 func onEvery(
 	t *testing.T, address string, answer time.Duration, try func(*testing.T, *lock.Locker), options ...lock.Option,
 ) {
@@ -65,7 +67,8 @@ func onEvery(
 	}
 }
 
-// on is onEvery for one lock.
+// on opens the lock name on the server at address with the given options, calls try with it, and closes it. answer is
+// the ReadTimeout of the clients.
 func on(
 	t *testing.T, name, address string, answer time.Duration, try func(*lock.Locker), options ...lock.Option,
 ) {
@@ -83,7 +86,7 @@ func on(
 	try(locker)
 }
 
-// No constructor takes a client that is nil, whatever its type.
+// Every constructor must return an error if its client is nil or a typed nil pointer.
 func TestNilClients(t *testing.T) {
 	for name, open := range everyLock {
 		for _, none := range redistest.NoClients() {
@@ -94,8 +97,8 @@ func TestNilClients(t *testing.T) {
 	}
 }
 
-// Acquire returns ErrHeld when Wait ends while another client holds the lock. A wait may also end during a command,
-// so the test may need more than one attempt.
+// Acquire must return ErrHeld when the time of Wait passes while another client holds the lock. If that happens during
+// a command, Acquire returns another error, so the test repeats the attempt.
 func TestWaitForAHolder(t *testing.T) {
 	server := redistest.Start(t)
 	onEvery(t, server.Addr, brief, func(t *testing.T, locker *lock.Locker) {
@@ -114,8 +117,8 @@ func TestWaitForAHolder(t *testing.T) {
 	})
 }
 
-// Acquire does not return ErrHeld when Redis does not answer: a service must report this as a failure, not as a busy
-// lock.
+// Redis does not reply before the time of Wait has passed. Acquire must return an error other than ErrHeld, because a
+// service must tell a failure from a busy lock.
 func TestWaitForRedis(t *testing.T) {
 	silent, err := net.Listen("tcp", "127.0.0.1:0") // the listener never accepts
 	if err != nil {
@@ -130,8 +133,8 @@ func TestWaitForRedis(t *testing.T) {
 	})
 }
 
-// If no server listens at the address, errors.Is finds the transport's error.
-func TestWaitForNobody(t *testing.T) {
+// No server listens at the address. Acquire must return an error that wraps ECONNREFUSED or, for a quorum, ErrNoQuorum.
+func TestWaitWithoutServer(t *testing.T) {
 	onEvery(t, "127.0.0.1:1", time.Minute, func(t *testing.T, locker *lock.Locker) {
 		_, err := locker.Acquire(t.Context(), "key", lock.Wait(time.Minute))
 		refused := errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, lock.ErrNoQuorum)
@@ -141,7 +144,8 @@ func TestWaitForNobody(t *testing.T) {
 	})
 }
 
-// The loss of a lease is reported at its end although the renewal under way gets no answer.
+// Redis stops replying while the watchdog renews the lease. The context that WithLock passes to its function must still
+// end when the lease expires.
 func TestLostWhileRedisIsSilent(t *testing.T) {
 	for name := range everyLock {
 		t.Run(name, func(t *testing.T) {

@@ -8,8 +8,8 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// watch starts the goroutine that watches the lease, unless it already runs or the lease is over. The caller holds
-// the mutex.
+// watch starts the goroutine that watches the lease, unless it is already running or the lease is over. The caller
+// holds the mutex.
 func (l *Lease) watch() {
 	if l.stop != nil || l.over || l.locker.ctx.Err() != nil {
 		return
@@ -19,8 +19,8 @@ func (l *Lease) watch() {
 	l.locker.watchers.Go(func() { l.run(ctx) })
 }
 
-// run reports the loss of the lease and, with a watchdog, renews the lease. Renewals run in another goroutine, because
-// a reply may arrive after the lease's end. At most one renewal is under way.
+// run reports the loss of the lease. With a watchdog it also renews the lease. Renewals run in another goroutine,
+// because a reply may arrive after the lease's end. At most one renewal is under way.
 func (l *Lease) run(ctx context.Context) {
 	defer l.end.Stop()
 	var lost <-chan struct{}
@@ -64,7 +64,8 @@ func (l *Lease) left() time.Duration {
 	return l.ttl
 }
 
-// rest returns the time until the next renewal: a third of the lease's remaining time, and less after a failed renewal.
+// rest returns the time until the next renewal: a third of the lease's remaining time, and at most a third of the TTL.
+// After a failed renewal it is at most a tenth of the TTL.
 func (l *Lease) rest(failed error) time.Duration {
 	rest := min(l.left(), l.ttl) / 3
 	if failed != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/lockbench/lockbench/strategies/lock"
 )
 
-// The loss of a lease is reported once, at its end, also while a renewal is under way. No second renewal is sent
-// during the first.
+// The first renewal hangs for longer than the TTL. The loss of the lease must be reported once, when the lease expires.
+// No second renewal may be sent while the first is under way.
 func TestWatchdogFails(t *testing.T) {
 	for _, ttl := range []time.Duration{2 * time.Second, 30 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
@@ -44,7 +44,8 @@ func TestWatchdogFails(t *testing.T) {
 	}
 }
 
-// A watchdog whose renewals fail tries again until one succeeds.
+// Renewals fail until 1 s before the lease expires. The watchdog must repeat them until one succeeds, so that the lease
+// is not lost.
 func TestWatchdogRecovers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		locker, b := open(t, lock.TTL(30*time.Second), lock.Watchdog())
@@ -64,8 +65,9 @@ func TestWatchdogRecovers(t *testing.T) {
 	})
 }
 
-// An extension that is not answered may have made a lease shorter, which then ends earlier.
-func TestAnExtensionMovesTheEndForward(t *testing.T) {
+// An Extend by a second shortens a lease of a minute, but its reply does not arrive. The loss must be reported after a
+// second.
+func TestUnansweredExtensionMayShortenLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		locker, b := open(t, lock.TTL(time.Minute))
 		held := acquire(t, locker)
@@ -88,8 +90,8 @@ func TestAnExtensionMovesTheEndForward(t *testing.T) {
 	})
 }
 
-// Close does not wait for a renewal that is never answered.
-func TestCloseEndsAlthoughARenewalHangs(t *testing.T) {
+// A renewal never gets its reply. Close must return after 2 s.
+func TestCloseWithHangingRenewal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		locker, b := open(t, lock.TTL(30*time.Second), lock.Watchdog())
 		end := make(chan struct{})
@@ -105,8 +107,9 @@ func TestCloseEndsAlthoughARenewalHangs(t *testing.T) {
 	})
 }
 
-// A watchdog renews in time also a lease that each renewal prolongs by less than its TTL.
-func TestWatchdogOfABoundedLease(t *testing.T) {
+// Each renewal prolongs the lease by only 200 ms, although the TTL is 3 s. The watchdog must renew the lease before it
+// expires, with at most 100 renewals in 5 s.
+func TestWatchdogOfBoundedLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		locker, b := open(t, lock.TTL(3*time.Second), lock.Watchdog())
 		b.shortest = 200 * time.Millisecond
@@ -125,8 +128,9 @@ func TestWatchdogOfABoundedLease(t *testing.T) {
 	})
 }
 
-// A renewal under way during the release gets the answer that the lock is free; this is no loss.
-func TestRenewalMeetsRelease(t *testing.T) {
+// Release frees the lock while a renewal is under way, so the renewal finds no lease. The watchdog must not report this
+// as a loss.
+func TestRenewalDuringRelease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		locker, b := open(t, lock.TTL(30*time.Second), lock.Watchdog(), lock.With(lock.Hooks{
 			Lost: func(*lock.Lease) { t.Error("the hook Lost was called") },
@@ -149,8 +153,8 @@ func TestRenewalMeetsRelease(t *testing.T) {
 	})
 }
 
-// The watchdog renews after each third of the TTL and stops at the release. Close ends watchdogs and closes the
-// channels of Lost, also for holders that call Lost later.
+// The watchdog must renew the lease every third of its TTL until the release. Close must end the watchdogs and close
+// the channels that Lost returns, even if Lost is called only after Close.
 func TestWatchdog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		locker, b := open(t, lock.TTL(time.Minute))

@@ -14,8 +14,8 @@ import (
 const (
 	// releasePatience is how long WithLock tries to release a lock.
 	releasePatience = 5 * time.Second
-	// releaseTry is the longest duration of one try. It is shorter than releasePatience, so that there is time for another
-	// try, which may use another connection.
+	// releaseTry limits each call of Release. It is shorter than releasePatience, so that WithLock can try again, perhaps
+	// on another connection.
 	releaseTry = time.Second
 	// The pause between two tries starts at firstPause and doubles up to longestPause.
 	firstPause, longestPause = 10 * time.Millisecond, 500 * time.Millisecond
@@ -25,9 +25,9 @@ const (
 // passed to do ends when ctx ends or the lease is lost; in the second case its cause (context.Cause) is ErrNotHeld. If
 // do must not continue without the lock, it must watch this context.
 //
-// WithLock repeats a release that Redis refuses or does not answer, for at most five seconds. It returns the error of
-// do, joined with the error of the release. ErrNotHeld means that the lock was lost before do returned, so do may
-// have run while another client held the lock.
+// WithLock repeats a release that Redis refuses or does not reply to, for at most five seconds. It returns the error of
+// do, joined with the error of the release. ErrNotHeld means that the lock was lost before do returned, so do may have
+// run while another client held the lock.
 func (l *Locker) WithLock(
 	ctx context.Context, key string, do func(ctx context.Context) error, options ...CallOption,
 ) (err error) {
@@ -48,7 +48,7 @@ func (l *Locker) WithLock(
 	return do(inside)
 }
 
-// releaseBy calls Release until it succeeds, until another call cannot succeed, or until ctx ends.
+// releaseBy calls Release until it succeeds, until a repetition is pointless, or until ctx ends.
 func (l *Lease) releaseBy(ctx context.Context) error {
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
 		try, cancel := context.WithTimeout(ctx, releaseTry)
@@ -65,7 +65,7 @@ func (l *Lease) releaseBy(ctx context.Context) error {
 	}
 }
 
-// held is the key of the lease in a context.
+// held is the key under which WithLock stores the lease in its context.
 type held struct{}
 
 // TokenFrom returns the fencing token of the lock that WithLock acquired for ctx; ok is false if the lock has no

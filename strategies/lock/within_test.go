@@ -10,7 +10,7 @@ import (
 	"github.com/lockbench/lockbench/strategies/lock"
 )
 
-// refuses makes a backend refuse calls for the given time from now on.
+// refuses makes the backend refuse Extend and Release for the duration d.
 func (b *backend) refuses(d time.Duration) {
 	heals := time.Now().Add(d)
 	b.refusing = func() error {
@@ -21,7 +21,9 @@ func (b *backend) refuses(d time.Duration) {
 	}
 }
 
-// WithLock repeats a refused release and does not count the lock's own repetition as a loss.
+// The backend refuses the release for 1 s. WithLock must repeat the release until it succeeds. In one case the
+// background release frees the lock before that, and another client acquires it. WithLock must not report this as a
+// loss.
 func TestWithLockRepeatsTheRelease(t *testing.T) {
 	for name, frees := range map[string]func(*backend){
 		"alone":             func(*backend) {},
@@ -47,7 +49,7 @@ func TestWithLockRepeatsTheRelease(t *testing.T) {
 	}
 }
 
-func TestWithLockGivesTheReleaseUp(t *testing.T) {
+func TestWithLockAbandonsRelease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		locker, b := open(t, lock.TTL(time.Minute))
 		var returned time.Time
@@ -63,7 +65,9 @@ func TestWithLockGivesTheReleaseUp(t *testing.T) {
 	})
 }
 
-// ErrNotHeld after a failed release is a loss only if the lease had run out before the first one.
+// The first release fails, and then another client gets the lock. If the lease had expired before the first release,
+// the second must return ErrNotHeld. Otherwise the second must not return ErrNotHeld, because the first may have freed
+// the lock. The third must return ErrNotHeld in both cases.
 func TestReleaseAfterAFailedRelease(t *testing.T) {
 	for name, late := range map[string]bool{"in time": false, "too late": true} {
 		synctest.Test(t, func(t *testing.T) {
