@@ -8,9 +8,9 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/background"
 )
 
-// Close waits for all that started, also for what others start at that moment; -race finds a
-// Go beside a Wait.
-func TestCloseBesideGo(t *testing.T) {
+// One goroutine calls Go while another calls Close. All functions that Go has started must have returned when Close
+// returns. The race detector would also report a call of WaitGroup.Go during WaitGroup.Wait.
+func TestCloseDuringGo(t *testing.T) {
 	t.Parallel()
 	for range 100 {
 		var g background.Group

@@ -66,12 +66,12 @@ func TestBecause(t *testing.T) {
 	}
 }
 
-// lateTimer is past its deadline without having ended yet.
+// lateTimer is a context whose deadline has passed but whose Err is still nil, because its timer has not fired yet.
 type lateTimer struct{ context.Context }
 
 func (lateTimer) Deadline() (time.Time, bool) { return time.Now().Add(-time.Millisecond), true }
 
-func TestSettleOutlivesWhatHasEnded(t *testing.T) {
+func TestSettleOutlivesContext(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	settle, done := indeterminate.Settle(ended)

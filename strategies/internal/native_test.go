@@ -11,7 +11,6 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/token"
 )
 
-// reply is an error as a server answers it.
 type reply string
 
 func (r reply) Error() string { return string(r) }
@@ -19,8 +18,9 @@ func (reply) RedisError()     {}
 
 var _ redis.Error = reply("")
 
-// Native sends the command that the server has. It asks for the others once, also where it has none, and goes on to the
-// older command after a failover.
+// Native must find out which of DELIFEQ and DELEX the server supports, and then send only that command. If the server
+// supports neither, Delete must return ErrNoNative. If DELIFEQ fails after a failover to an older version, Native must
+// try DELEX.
 func TestNative(t *testing.T) {
 	const unknown, forbidden, busy = reply("ERR unknown command"), reply("NOPERM no right"), reply("BUSY a script")
 	for name, test := range map[string]struct {

@@ -8,7 +8,7 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/token"
 )
 
-func TestNamesAreUsedOnce(t *testing.T) {
+func TestNamesAreUnique(t *testing.T) {
 	format := regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}:[1-9][0-9]*$`)
 	var mu sync.Mutex
 	seen := map[string]bool{}

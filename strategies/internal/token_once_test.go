@@ -10,9 +10,10 @@ import (
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 )
 
-// A client that retries does not send an extension twice, because the answer to the second would hide that the first
-// may still arrive. The same is true if the context ends in between.
-func TestAnExtensionIsSentOnce(t *testing.T) {
+// Redis does not reply to an extension, and the client would retry. The extension must be sent only once: the reply to
+// a second try would hide that the first may still reach Redis. In one case the client's time limit ends the call, in
+// the other its context.
+func TestExtensionIsSentOnce(t *testing.T) {
 	t.Parallel()
 	for what, limit := range map[string]time.Duration{
 		"the client's time limit": time.Minute,
@@ -43,7 +44,8 @@ func TestAnExtensionIsSentOnce(t *testing.T) {
 			if left := time.Until(held.ValidUntil()); left > 10*time.Second {
 				t.Errorf("it is said to be valid for %v, although a copy of the extension by 10s may still come", left)
 			}
-			// The first found no script and was followed by its source.
+			// Each of the three extensions was one EVALSHA. After the first there was also an EVAL, because the script was not
+			// cached.
 			stats := outside.Info(t.Context(), "commandstats").Val()
 			if !strings.Contains(stats, "cmdstat_evalsha:calls=3,") {
 				t.Errorf("three extensions were not three commands: %s", stats)

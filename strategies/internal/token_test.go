@@ -13,7 +13,7 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/token"
 )
 
-// take sets a lock as its strategies do.
+// take acquires the lock "key" with SET NX for owner, and returns the Lease.
 func take(t *testing.T, client redis.UniversalClient, owner string, ttl time.Duration) *token.Lease {
 	t.Helper()
 	held := &token.Lease{Client: client, Releases: new(pending.Releases), Name: "key", Token: owner}
@@ -55,7 +55,8 @@ func TestOnlyItsTokenFreesAndExtends(t *testing.T) {
 	}
 }
 
-// A lease is valid from before it was extended, and no longer than Redis keeps it.
+// ValidUntil must count the TTL of an extension from an instant before it was sent, so that the lease does not outlive
+// the key.
 func TestExtend(t *testing.T) {
 	client := redistest.Start(t).Node(t).Client
 	held := take(t, client, "mine", time.Minute)
@@ -73,7 +74,7 @@ func TestExtend(t *testing.T) {
 	}
 }
 
-// The script cache is empty, and a key is not a lock.
+// Free must succeed after SCRIPT FLUSH. If the key is a list, Release and Extend must return WRONGTYPE, not ErrNotHeld.
 func TestErrors(t *testing.T) {
 	client := redistest.Start(t).Node(t).Client
 	held := take(t, client, "mine", time.Minute)

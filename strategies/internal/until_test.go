@@ -10,8 +10,8 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/validity"
 )
 
-// A server carries extensions out late and in any order, and answers are lost. However that
-// goes, the lease is not said to be valid when the server has let it run out.
+// A simulated server executes random extensions late and in any order, and some replies are lost. Until must never
+// report a lease as valid after the server has let it expire.
 func TestUntilIsNeverLaterThanTheServer(t *testing.T) {
 	const runs = 5000
 	prolonged := 0
@@ -46,8 +46,8 @@ type event struct {
 	do func()
 }
 
-// extensions returns, in their order, what happens to four extensions: each is sent, perhaps
-// carried out, and perhaps answered.
+// extensions returns the events of four random extensions, ordered by time: each is sent, may be executed, and may get
+// its reply. The events update until, and server, the time at which the server lets the key expire.
 func extensions(random *rand.Rand, until *validity.Until, server *time.Time) (all []event) {
 	after := func(from time.Time, ms int64) time.Time {
 		return from.Add(time.Duration(random.Int64N(ms*1000)+1) * time.Microsecond)
@@ -74,7 +74,8 @@ func extensions(random *rand.Rand, until *validity.Until, server *time.Time) (al
 	return all
 }
 
-// What an extension leaves of a lease, depending on the answers of those before it.
+// Each step begins or completes an extension, and then checks how much of the lease is left. An extension by an hour
+// must not prolong the lease beyond a shorter, unanswered extension that the server may still execute.
 func TestExtending(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var until validity.Until

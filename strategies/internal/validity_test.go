@@ -10,7 +10,8 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/validity"
 )
 
-// The race detector checks that a holder may move it while an auditor reads it.
+// One goroutine sets an Until to ever later times while another reads it. The read times must never decrease, and the
+// race detector must find no race.
 func TestUntil(t *testing.T) {
 	var until validity.Until
 	if !until.Get().IsZero() {
@@ -33,7 +34,7 @@ func TestUntil(t *testing.T) {
 	all.Wait()
 }
 
-// A waiter tries again after a late answer, and ends with any other error.
+// UnlessLate must return nil for ErrLate, after which a waiter tries again, and any other error unchanged.
 func TestUnlessLate(t *testing.T) {
 	other := errors.New("broken pipe")
 	for _, c := range []struct{ err, want error }{
@@ -45,7 +46,8 @@ func TestUnlessLate(t *testing.T) {
 	}
 }
 
-// A lease is never valid for longer than Redis keeps it, which counts whole milliseconds.
+// TTL must cut off fractions of a millisecond, because Redis counts in milliseconds, and a lease must not outlive its
+// key. It must refuse any TTL below 1 ms.
 func TestTTL(t *testing.T) {
 	for asked, want := range map[time.Duration]time.Duration{
 		time.Millisecond: time.Millisecond, 1999 * time.Microsecond: time.Millisecond, time.Hour + 1: time.Hour,

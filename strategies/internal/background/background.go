@@ -1,4 +1,5 @@
-// Package background runs a lock's goroutines that outlive the call that started them.
+// Package background runs goroutines that may outlive the Locker method that started them, and lets the Locker's Close
+// wait for them.
 package background
 
 import "sync"

@@ -15,7 +15,7 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/indeterminate"
 )
 
-func TestACallEndsWithItsContext(t *testing.T) {
+func TestCallEndsWithContext(t *testing.T) {
 	var calls bounded.Calls
 	reason := &net.OpError{Op: "dial", Err: errors.New("the caller's own")}
 	ctx, end := context.WithCancelCause(t.Context())
@@ -50,7 +50,7 @@ func TestACallEndsWithItsContext(t *testing.T) {
 	<-closed
 }
 
-func TestACallReturnsTheErrorOfItsCommand(t *testing.T) {
+func TestCallReturnsCommandError(t *testing.T) {
 	var calls bounded.Calls
 	for range 2 {
 		for _, ctx := range []context.Context{context.Background(), t.Context()} {
@@ -62,7 +62,7 @@ func TestACallReturnsTheErrorOfItsCommand(t *testing.T) {
 	}
 }
 
-func TestCloseEndsAlthoughACallHangs(t *testing.T) {
+func TestCloseWithHangingCall(t *testing.T) {
 	var calls bounded.Calls
 	ctx, end := context.WithCancel(t.Context())
 	hang := make(chan struct{})
@@ -81,8 +81,8 @@ func TestCloseEndsAlthoughACallHangs(t *testing.T) {
 	}
 }
 
-// A call whose context has ended sends nothing, so that nothing must be undone.
-func TestNothingIsSentAfterTheEnd(t *testing.T) {
+// Do must not call send if the context is already done. MayHaveRun must be false for the error.
+func TestNothingIsSentAfterContextEnd(t *testing.T) {
 	var calls bounded.Calls
 	ctx, end := context.WithCancel(t.Context())
 	end()
@@ -92,8 +92,9 @@ func TestNothingIsSentAfterTheEnd(t *testing.T) {
 	}
 }
 
-// The cause with which package lock ends a Wait does not show in a call without an answer.
-func TestAnUnansweredCallDoesNotSayThatTheLockIsHeld(t *testing.T) {
+// The context ends before the reply, with the cause ErrHeld, as when the time of lock.Wait has passed. The error must
+// not be ErrHeld, because it is unknown whether the lock is held.
+func TestUnansweredCallIsNotErrHeld(t *testing.T) {
 	var calls bounded.Calls
 	defer calls.Close()
 	ctx, end := context.WithTimeoutCause(t.Context(), time.Millisecond, strategies.ErrHeld)
@@ -106,8 +107,9 @@ func TestAnUnansweredCallDoesNotSayThatTheLockIsHeld(t *testing.T) {
 	}
 }
 
-// An answer that comes just after the end of the context counts: the command need not be undone.
-func TestAnAnswerJustAfterTheEndCounts(t *testing.T) {
+// Get must return a reply that arrives 1 ms after the end of the context, because its command then need not be undone.
+// A reply that arrives 1 s after the end must be dropped.
+func TestAnswerJustAfterContextEndCounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var calls bounded.Calls
 		defer calls.Close()

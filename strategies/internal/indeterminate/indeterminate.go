@@ -1,5 +1,5 @@
-// Package indeterminate classifies the errors of commands that got no reply, which Redis may or may not have executed.
-// It also makes go-redis send the commands of scripts only once.
+// Package indeterminate finds out from a command's error whether Redis may have executed the command. It also makes
+// go-redis send the commands of scripts only once.
 package indeterminate
 
 import (
@@ -14,17 +14,17 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// patience is the longest duration of a clean-up. It is much longer than a round trip, because ten thousand waiters may
+// patience is how long a context of Settle lasts. It is much longer than a round trip, because ten thousand waiters may
 // be cancelled at once.
 const patience = 5 * time.Second
 
-// MayHaveRun reports whether Redis may have executed a command that returned err, because the command was sent and no
-// reply arrived.
+// MayHaveRun reports whether Redis may have executed the command that returned err. This is so if the command was sent
+// and no reply arrived.
 //
-// Connection errors occur after the command was sent, except dial errors. All other errors occur before it was sent: in
-// the pool, the client's Limiter, its credentials or its OnConnect. A plain context error comes from the wait for a
-// connection. (A client with retries may also return it between two tries, after the first may have taken the lock; the
-// lock then stays taken until its TTL expires.)
+// All connection errors except dial errors occur after the command was sent. All other errors occur before it was sent:
+// in the pool, the client's Limiter, its credentials or its OnConnect. A plain context error occurs while the client
+// waits for a connection. (A client with retries may also return a plain context error between two tries. If the first
+// try has taken the lock, the lock stays taken until its TTL expires.)
 func MayHaveRun(err error) bool {
 	if err == nil { // checked first, because this path must not allocate
 		return false
@@ -41,7 +41,8 @@ func MayHaveRun(err error) bool {
 		return false
 	case errors.As(err, &network) && network.Op == "dial":
 		return false
-	// This does not use errors.Is, because a network error that wraps one of them occurred after the command was sent.
+	// These errors are compared without errors.Is, because a network error that wraps one of them occurred after the
+	// command was sent.
 	case err == context.Canceled || err == context.DeadlineExceeded: //nolint:errorlint // see above
 		return false
 	}
@@ -51,17 +52,16 @@ func MayHaveRun(err error) bool {
 		strings.HasPrefix(err.Error(), "redis: ") // go-redis cannot read the reply
 }
 
-// notSent is the error of a command that was not sent.
 type notSent struct{ error }
 
 func (e notSent) Unwrap() error  { return e.error }
 func (notSent) MayHaveRun() bool { return false }
 
-// NotSent returns err as the error of a command that was not sent: MayHaveRun is false for it.
+// NotSent marks err as the error of a command that was not sent, so that MayHaveRun returns false for it.
 func NotSent(err error) error { return notSent{err} }
 
-// Because returns err, joined with ctx's error if ctx ended the command. Otherwise the timeout error of a socket, whose
-// deadline comes from ctx, would hide that ctx has ended.
+// Because returns err, and adds ctx's error if ctx has ended. go-redis derives the deadline of a socket from ctx, and
+// the socket's timeout error alone would hide that ctx has ended.
 func Because(ctx context.Context, err error) error {
 	cause := ctx.Err()
 	if deadline, ok := ctx.Deadline(); ok && cause == nil && isTimeout(err) && !time.Now().Before(deadline) {
@@ -78,34 +78,35 @@ func isTimeout(err error) bool {
 	return errors.As(err, &timeout) && timeout.Timeout()
 }
 
-// Settle returns a context with ctx's values for a clean-up after ctx has ended. It ends after patience.
+// Settle returns a context for a clean-up after ctx has ended. The returned context has ctx's values and ends after
+// patience.
 func Settle(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), patience)
 }
 
-// Once is a command that a client does not send twice, regardless of its MaxRetries and MaxRedirects. The reply to a
-// second try would hide that the first try may still arrive at Redis. (A client does send it again if a cluster's node
-// has refused it because the key has moved.)
+// Once is a command that a client does not send twice, regardless of its MaxRetries and MaxRedirects. Otherwise the
+// reply to a second try would hide that the first try may still arrive at Redis. The exception is a cluster client,
+// which sends the command again if a node has refused it because the key has moved.
 type Once struct{ redis.Cmder }
 
 // NoRetry makes go-redis send the command only once.
 func (Once) NoRetry() bool { return true }
 
-// ScriptsOnce is a client or a pipeline that sends each command of a script as a Once.
+// ScriptsOnce wraps a client or a pipeline. It sends each script command only once, as a command of type Once.
 type ScriptsOnce struct{ Scripter }
 
-// Scripter is a redis.UniversalClient or a redis.Pipeliner.
+// Scripter is implemented by redis.UniversalClient and redis.Pipeliner.
 type Scripter interface {
 	redis.Scripter
 	Process(ctx context.Context, cmd redis.Cmder) error
 }
 
-// Eval runs a script by its source.
+// Eval sends EVAL with the source of a script, only once.
 func (c ScriptsOnce) Eval(ctx context.Context, source string, keys []string, args ...any) *redis.Cmd {
 	return c.run(ctx, "eval", source, keys, args)
 }
 
-// EvalSha runs a script by its digest.
+// EvalSha sends EVALSHA with the digest of a script, only once.
 func (c ScriptsOnce) EvalSha(ctx context.Context, digest string, keys []string, args ...any) *redis.Cmd {
 	return c.run(ctx, "evalsha", digest, keys, args)
 }

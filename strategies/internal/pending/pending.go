@@ -1,6 +1,6 @@
-// Package pending repeats releases that Redis has refused or to which it has not replied. Otherwise the next client
-// would wait until the TTL of a lock expires although its holder has released it. Redis refuses commands temporarily
-// while it is BUSY with a script, LOADING, or short of replicas, and connections may break.
+// Package pending repeats releases that Redis has refused or to which it has not replied. Without a repetition the lock
+// would stay taken until its TTL expires, although its holder has released it. Redis refuses commands temporarily while
+// it is BUSY with a script, LOADING, or short of replicas. A reply is lost when a connection breaks.
 package pending
 
 import (
@@ -16,27 +16,27 @@ import (
 )
 
 const (
-	// shortest and longest are the limits of the pause after a round with a failure; the pause doubles while all
-	// releases fail.
+	// shortest and longest are the limits of the pause after a round in which a release failed. The pause doubles after
+	// each round in which all releases failed.
 	shortest, longest = 10 * time.Millisecond, time.Second
-	// patience is the longest duration of a round, of GiveBack and of Close.
+	// patience is the longest duration of a round, of a GiveBack and of a Close.
 	patience = bounded.Patience
-	// grace is how long GiveBack waits for a reply after the end of its context.
+	// grace is how long GiveBack still waits for a reply after its context has ended.
 	grace = 100 * time.Millisecond
-	// mostAtOnce is the largest number of releases in a round, because each may occupy a connection while Redis does not
-	// reply.
+	// mostAtOnce is the largest number of releases that are sent at the same time. While Redis does not reply, each of
+	// them may occupy a connection of the pool.
 	mostAtOnce = 8
 	// margin is how long a release is repeated beyond the TTL, in case the clock of Redis is slow.
 	margin = 10 * time.Second
-	// latest is the longest time after the end of a call at which its command may still arrive, because the kernel
-	// retransmits data on a connection that go-redis has closed.
+	// latest is how long after the end of a call its command may still arrive at Redis. The kernel retransmits data even
+	// on a connection that go-redis has closed.
 	latest = 2 * time.Minute
 )
 
-// Release is a release of a lock that a client may hold at Redis. It must not be copied after its first use.
+// Release describes how to release a lock that a client may hold in Redis. It must not be copied after its first use.
 type Release struct {
-	// Send sends the release once. It is repeated until it returns nil or strategies.ErrNotHeld, so repetitions must
-	// have the effect of one release. It may still run when it is called again.
+	// Send sends the release once. Send is called again until it returns nil or strategies.ErrNotHeld, even while an
+	// earlier call is still running. All calls together must have the effect of one release.
 	Send func(ctx context.Context) error
 	// Asked is closed at the end of a call that got no reply but may have taken the lock; nil means that there is no such
 	// call. Redis may execute the call's command after it has replied to a release, so the release is repeated for two
@@ -54,7 +54,7 @@ type Release struct {
 	answers int       // number of replies to releases that were sent after since
 }
 
-// Releases has the calls of one Locker and the releases that it repeats. The zero value is ready for use.
+// Releases tracks the calls of one Locker and repeats its failed releases. The zero value is ready for use.
 type Releases struct {
 	Calls bounded.Calls
 
@@ -68,11 +68,11 @@ type Releases struct {
 	tasks   background.Group
 }
 
-// over is a closed channel, for the field Asked after a call that has ended.
+// over is a closed channel. It is the value of Release.Asked for a call that has already ended.
 var over = func() <-chan struct{} { c := make(chan struct{}); close(c); return c }()
 
-// Asked returns the field Asked of a Release for a call that ended with err. It is nil if Redis has replied to the call
-// or cannot have received it.
+// Asked returns the value of the field Release.Asked for a call that returned err. The channel is closed when go-redis
+// has finished the call. Asked returns nil if Redis has replied to the call or cannot have received the command.
 func Asked(err error) <-chan struct{} {
 	if early := bounded.Over(err); early != nil {
 		return early
@@ -83,8 +83,8 @@ func Asked(err error) <-chan struct{} {
 	return nil
 }
 
-// Release sends p and returns its error, or an error that wraps ctx's if ctx ends first. After an error other than
-// strategies.ErrNotHeld p is repeated in the background.
+// Release sends p and returns its error. If ctx ends first, the error wraps ctx's error. After any error except
+// strategies.ErrNotHeld, Release makes a goroutine repeat p.
 func (r *Releases) Release(ctx context.Context, p *Release) error {
 	err := r.Calls.Do(ctx, func() error { return p.Send(ctx) })
 	if err != nil && !errors.Is(err, strategies.ErrNotHeld) {
@@ -93,8 +93,8 @@ func (r *Releases) Release(ctx context.Context, p *Release) error {
 	return err
 }
 
-// GiveBack is Release for an acquire that has failed. If ctx has ended, it still sends p, but waits for the reply for
-// at most grace. If Asked is set, p is repeated in any case.
+// GiveBack releases a lock that a failed acquire may have taken. It sends p even if ctx has ended, but then waits for
+// the reply for at most grace. After an error, or if Asked is set, p is repeated in the background.
 func (r *Releases) GiveBack(ctx context.Context, p *Release) {
 	settle, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer cancel()
@@ -111,8 +111,8 @@ func (r *Releases) GiveBack(ctx context.Context, p *Release) {
 	}
 }
 
-// Add repeats p in the background until Redis has replied, the lock has expired in Redis, or Close is called. After
-// Close, Add does nothing.
+// Add repeats p in the background until Redis has replied, the lock has expired in Redis, or Close is called. If p is
+// already being repeated, or after Close, Add does nothing.
 func (r *Releases) Add(p *Release) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -130,10 +130,10 @@ func (r *Releases) Add(p *Release) {
 	}
 }
 
-// Close sends the pending releases once more and waits for them and for all calls, at most two seconds in total.
+// Close sends the pending releases once more and waits for them and for all calls, for at most two seconds in total.
 func (r *Releases) Close() { r.CloseBy(time.Now().Add(patience)) }
 
-// CloseBy is Close with a deadline.
+// CloseBy does the same as Close, but returns at the deadline at the latest.
 func (r *Releases) CloseBy(deadline time.Time) {
 	r.mu.Lock()
 	first := !r.closed && r.ctx != nil
@@ -178,7 +178,8 @@ func (r *Releases) repeat() {
 	}
 }
 
-// finish sends the remaining releases until none is left or Redis replies to none of them.
+// finish sends the remaining releases in rounds. It returns when none is left, or when every remaining release has been
+// sent without a reply.
 func (r *Releases) finish() {
 	for silent := 0; silent < r.pending() && r.ctx.Err() == nil; {
 		answered, failed := r.round()
@@ -194,8 +195,9 @@ func (r *Releases) pending() int {
 	return len(r.list)
 }
 
-// round sends the first releases of the list and counts those with and without a reply. Those that must be repeated go
-// to the end of the list, because in a cluster their server may be down while other servers work.
+// round sends up to mostAtOnce releases from the head of the list, and returns how many got a reply and how many did
+// not. Releases that must be repeated go to the end of the list, because in a cluster their server may be down while
+// other servers work.
 func (r *Releases) round() (answered, failed int) {
 	r.mu.Lock()
 	due := r.list[:min(len(r.list), mostAtOnce)]
@@ -227,9 +229,9 @@ func (r *Releases) round() (answered, failed int) {
 //
 // An acquire without a reply may still be in a socket buffer of Redis, which may read a release on another connection
 // first. A reply to a release that was sent after the end of the acquire's call shows that Redis has since read all its
-// sockets once, so the next release is executed after the acquire. Two replies are therefore needed. If the acquire was
-// still in transit at that time, a later release undoes it, and the lock stays taken for about as long as the acquire
-// was delayed.
+// sockets once, so Redis executes the next release after the acquire. Two replies are therefore needed. If the acquire
+// was still in transit when Redis sent the first reply, a later release undoes it, and the lock stays taken for about
+// as long as the acquire was delayed.
 func (r *Releases) send(ctx context.Context, p *Release) (over, answered bool) {
 	asking := false
 	answers := 1

@@ -14,7 +14,8 @@ import (
 
 var errBusy = errors.New("BUSY")
 
-// refused returns a release that Redis refuses the given number of times, and then answers.
+// refused returns a release whose sends first fail with BUSY. times is the number of these failures. Every later send
+// returns answer. sent counts all sends.
 func refused(times int64, answer error) (p *pending.Release, sent *atomic.Int64) {
 	sent = new(atomic.Int64)
 	return &pending.Release{TTL: time.Hour, Send: func(context.Context) error {
@@ -25,7 +26,7 @@ func refused(times int64, answer error) (p *pending.Release, sent *atomic.Int64)
 	}}, sent
 }
 
-func TestARefusedReleaseIsRepeated(t *testing.T) {
+func TestRefusedReleaseIsRepeated(t *testing.T) {
 	for _, answer := range []error{nil, strategies.ErrNotHeld} {
 		synctest.Test(t, func(t *testing.T) {
 			var r pending.Releases
@@ -53,7 +54,7 @@ func TestARefusedReleaseIsRepeated(t *testing.T) {
 	}
 }
 
-func TestAnAnsweredReleaseIsNotRepeated(t *testing.T) {
+func TestAnsweredReleaseIsNotRepeated(t *testing.T) {
 	for _, answer := range []error{nil, strategies.ErrNotHeld} {
 		synctest.Test(t, func(t *testing.T) {
 			var r pending.Releases
@@ -70,7 +71,7 @@ func TestAnAnsweredReleaseIsNotRepeated(t *testing.T) {
 	}
 }
 
-func TestAReleaseEndsWithItsTTL(t *testing.T) {
+func TestReleaseEndsAfterTTL(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var r pending.Releases
 		defer r.Close()
@@ -92,8 +93,8 @@ func TestAReleaseEndsWithItsTTL(t *testing.T) {
 	})
 }
 
-// Releases that fail forever, as those of a shard that is down, do not keep others from being sent.
-func TestADeadServerDoesNotStopTheOthers(t *testing.T) {
+// 30 releases hang, as if their server were down. Another release must still be sent within 20 s.
+func TestDeadServerDoesNotDelayOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var r pending.Releases
 		for range 30 {
@@ -113,8 +114,9 @@ func TestADeadServerDoesNotStopTheOthers(t *testing.T) {
 	})
 }
 
-// After an outage there may be thousands, one for each waiter whose context has ended.
-func TestManyReleasesTakeNoPause(t *testing.T) {
+// Many waiters may give up during an outage, and each leaves a release behind. 10,000 releases must be sent without
+// pauses in between.
+func TestManyReleasesAreSentWithoutPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var r pending.Releases
 		defer r.Close()
@@ -129,8 +131,9 @@ func TestManyReleasesTakeNoPause(t *testing.T) {
 	})
 }
 
-// The command of an acquire without an answer may be read after a release that is answered, and may come even later.
-func TestAReleaseIsRepeatedAfterItsAcquire(t *testing.T) {
+// Redis executes an acquire that got no reply, up to a minute after its call has ended. The release must be repeated so
+// that the lock is free again after twice that time plus 3 s.
+func TestReleaseIsRepeatedAfterAcquire(t *testing.T) {
 	for _, late := range []time.Duration{0, 20 * time.Second, time.Minute} {
 		synctest.Test(t, func(t *testing.T) {
 			var r pending.Releases
@@ -152,7 +155,7 @@ func TestAReleaseIsRepeatedAfterItsAcquire(t *testing.T) {
 			before := sent.Load()
 			close(asked)
 			time.Sleep(time.Second)
-			// Before the answer to the first, Redis may not have read the command.
+			// Two replies are needed: Redis may read the acquire after it has replied to the first release.
 			if n, apart := sent.Load()-before, time.Duration(gap.Load()); n != 2 || apart > 100*time.Millisecond {
 				t.Errorf("it was sent %d times after the call's end, the last two %v apart", n, apart)
 			}
@@ -216,8 +219,8 @@ func TestCloseSendsOnceMore(t *testing.T) {
 	})
 }
 
-// Close does not wait for a silent Redis whose client has no timeouts.
-func TestCloseEndsAlthoughRedisIsSilent(t *testing.T) {
+// Redis does not reply, and the client has no timeouts. Close must return after two seconds.
+func TestCloseWithSilentRedis(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var r pending.Releases
 		end := make(chan struct{})

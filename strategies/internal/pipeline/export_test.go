@@ -1,6 +1,6 @@
 package pipeline
 
-// Queued is how many calls wait for an exchange.
+// Queued returns how many calls are waiting for the next exchange.
 func Queued(c *Conn) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()

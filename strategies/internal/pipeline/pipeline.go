@@ -1,12 +1,12 @@
 // Package pipeline lets the callers of one Locker share round trips: group commit over the service's own client.
 //
-// A single caller sends its command at once (direct.go). While four exchanges are under way, further callers queue; the
-// next exchange takes up to 64 of them in one Pipeline (plan.go). The callers of an exchange share one TIME and one run
-// of a script. The connections are those of the client's pool, so go-redis handles TLS, credentials, Limiter, hooks,
-// timeouts and failover.
+// A single caller sends its command at once (direct.go). While four exchanges are under way, further callers queue. The
+// next exchange then sends the commands of up to 64 of them in one Pipeline (plan.go). The callers of an exchange share
+// one TIME and one run of a script. The connections are those of the client's pool, so go-redis handles TLS,
+// credentials, Limiter, hooks, timeouts and failover.
 //
 // No command is sent twice (NoRetry). A call ends when its context ends, or when Redis has replied to no caller for a
-// given time. A command that was already sent stays with go-redis, and Redis may still execute it.
+// given time. go-redis continues with a command that was already sent, and Redis may still execute it.
 //
 // In a cluster each caller sends its command separately, so that a hanging node does not delay callers that use other
 // nodes.
@@ -30,14 +30,15 @@ import (
 const (
 	// mostExchanges is the largest number of concurrent exchanges. Each uses one connection of the pool.
 	mostExchanges = 4
-	// mostCalls is the largest number of callers in an exchange. With thousands of callers it could take longer than the
-	// ReadTimeout.
+	// mostCalls is the largest number of callers in an exchange. An exchange of thousands of callers could take longer
+	// than the client's ReadTimeout.
 	mostCalls = 64
-	// watches is how often, within the longest time without a reply, the Conn checks for calls that must end.
+	// watches is the number of times per duration Conn.most that watch checks for stalled calls.
 	watches = 20
 )
 
-// Conn sends the commands of one Locker.
+// Conn sends the commands of one Locker through a client's connections. One round trip may carry the commands of
+// several callers.
 type Conn struct {
 	client  redis.UniversalClient
 	cluster *redis.ClusterClient // nil without a cluster
@@ -58,8 +59,8 @@ type Conn struct {
 	direct   direct
 }
 
-// call is a caller's request and its result. The request is a command, optionally with a share of a TIME, or a share of
-// a run of the script. The Conn's mutex guards the result.
+// call is a caller's request and its result. The request is either a command, which may share a TIME with other calls,
+// or a key and an argument for a shared run of the script. The Conn's mutex guards the result.
 type call struct {
 	command  *redis.Cmd // nil for a run
 	timed    bool
@@ -74,14 +75,14 @@ type call struct {
 	done     chan struct{} // closed when the call is over, unless its caller has given up
 }
 
-// exchange is a round trip that several calls share.
+// exchange is one round trip to Redis with the requests of several calls.
 type exchange struct {
 	calls []*call
 	began time.Time
 }
 
-// Dial returns a Conn for a node. It sends no command. The caller must close the Conn. Calls end with an error when
-// Redis has replied to no caller for the time most. script is the hash of the script that Run runs.
+// Dial returns a Conn for a node, without sending a command. The caller must close the Conn. A call returns an error
+// when Redis has replied to no caller for the duration most. script is the SHA-1 of the script that Run runs.
 func Dial(node goredis.Node, most time.Duration, script string) (*Conn, error) {
 	if _, err := goredis.NodeOf(node.Client); err != nil {
 		return nil, err
@@ -94,28 +95,28 @@ func Dial(node goredis.Node, most time.Duration, script string) (*Conn, error) {
 	return c, nil
 }
 
-// Close waits for commands without a reply, at most two seconds. Commands still work after Close, so that leases can be
-// released.
+// Close waits until calls without a reply have ended, for at most two seconds. After Close commands can still be sent,
+// so that leases can be released.
 func (c *Conn) Close() error {
 	c.once.Do(func() { close(c.closed) })
 	c.calls.Close()
 	return nil
 }
 
-// Send sends a command and returns when the command has its result or its error. If Send returns an error, the
-// command has neither. If indeterminate.MayHaveRun is true for the error, Redis may have executed the command or may
-// still do so.
+// Send sends a command and returns when the command has its result or Redis's error reply. If Send itself returns an
+// error, the command has neither. If indeterminate.MayHaveRun is true for that error, Redis may have executed the
+// command or may still do so.
 //
-// If one command is sent after the reply to another has arrived, Redis executes them in this order.
+// If a command is sent after the reply to an earlier command has arrived, Redis executes the earlier command first.
 func (c *Conn) Send(ctx context.Context, command *redis.Cmd) error {
 	_, err := c.do(ctx, &call{command: command})
 	return err
 }
 
-// SendTimed is Send, and returns Redis's time in µs. The callers of an exchange share one TIME: Redis reads its clock
-// after all their commands. The time is 0 if the command has an error. If only the reply to TIME is missing, SendTimed
-// returns an error although the command was executed. It must not be used in a cluster, where another node may execute
-// TIME.
+// SendTimed sends a command as Send does, and also returns Redis's time in µs. The callers of an exchange share one
+// TIME, which Redis executes after all their commands. The time is 0 if the command has an error. If only the reply to
+// TIME is missing, SendTimed returns an error although the command was executed. SendTimed must not be used in a
+// cluster, where another node may execute TIME.
 func (c *Conn) SendTimed(ctx context.Context, command *redis.Cmd) (now int64, err error) {
 	reply, err := c.do(ctx, &call{command: command, timed: true})
 	if err != nil {
@@ -142,7 +143,8 @@ func (c *Conn) Run(ctx context.Context, key, arg *string) (any, error) {
 	return reply, err
 }
 
-// do executes a call and returns the reply to its shared part.
+// do executes a call. It returns the reply to the TIME or the script run that the call shares, or nil if it shares
+// none.
 func (c *Conn) do(ctx context.Context, own *call) (reply any, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -182,8 +184,8 @@ func (c *Conn) do(ctx context.Context, own *call) (reply any, err error) {
 	return own.reply, own.err
 }
 
-// watch ends calls that are waiting while Redis replies to no caller, and exchanges that have lasted too long, because
-// go-redis may wait for a reply forever.
+// watch ends calls with an error if Redis has replied to no caller for the duration most, because go-redis may wait for
+// a reply forever. It also gives up exchanges whose connection is dead, so that other exchanges can begin.
 func (c *Conn) watch() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -215,7 +217,7 @@ func (c *Conn) watch() {
 	}
 }
 
-// end ends a call for its caller. The caller of end holds the Conn's mutex.
+// end ends a call with err, unless it is over already, and wakes its caller. The Conn's mutex must be locked.
 func (one *call) end(err error) {
 	if !one.over {
 		one.over, one.err = true, err
@@ -235,7 +237,7 @@ func (c *Conn) route(ctx context.Context, command *redis.Cmd) error {
 	}
 	own := redis.NewCmd(ctx, words...) // a separate command, because the call may outlast its caller
 	err := c.calls.Do(ctx, func() error { return c.client.Process(ctx, indeterminate.Once{Cmder: own}) })
-	if err = fate(err); err != nil && !answered(err) {
+	if err = classifyError(err); err != nil && !answered(err) {
 		if !indeterminate.MayHaveRun(err) { // another node may have the key by now
 			c.cluster.ReloadState(ctx)
 		}
@@ -252,10 +254,10 @@ func answered(err error) bool {
 	return is
 }
 
-// fate returns err unless Redis may have executed the command. In that case it returns a bounded.Unanswered error, for
-// which indeterminate.MayHaveRun is true but in which errors.As finds no network error. Otherwise a network error that
-// is the cause of a context could be taken for the command's.
-func fate(err error) error {
+// classifyError returns err if Redis has replied or has certainly not executed the command. Otherwise it returns a
+// bounded.Unanswered error, for which indeterminate.MayHaveRun is true. errors.As finds no network error in the
+// returned error. If a network error is the cause of the context, it must not be mistaken for an error of the command.
+func classifyError(err error) error {
 	if err == nil || answered(err) || !indeterminate.MayHaveRun(err) {
 		return err
 	}
@@ -263,11 +265,11 @@ func fate(err error) error {
 }
 
 func noAnswer(most time.Duration) error {
-	return fmt.Errorf("Redis has not answered for %v", most)
+	return fmt.Errorf("Redis has not replied for %v", most)
 }
 
-// start makes another goroutine send the exchange, unless it is nil. It prefers an idle goroutine, whose stack has
-// already grown.
+// start makes another goroutine send the exchange, unless the exchange is nil. It prefers an idle goroutine, whose
+// stack has already grown.
 func (c *Conn) start(e *exchange) {
 	if e == nil {
 		return
@@ -279,7 +281,8 @@ func (c *Conn) start(e *exchange) {
 	}
 }
 
-// next returns the next exchange. It returns nil if no calls are queued or mostExchanges are under way.
+// next takes calls out of the queue and returns them as the next exchange. It returns nil if no calls are queued or if
+// mostExchanges are under way.
 func (c *Conn) next() *exchange {
 	if len(c.queue) == 0 || len(c.under) == mostExchanges {
 		return nil
@@ -302,7 +305,7 @@ func (c *Conn) remove(e *exchange) {
 	c.under = slices.DeleteFunc(c.under, func(other *exchange) bool { return other == e })
 }
 
-// serve sends exchanges in a goroutine until the Conn is closed.
+// serve sends exchanges until the Conn is closed. It runs in its own goroutine.
 func (c *Conn) serve(e *exchange) {
 	for {
 		for e != nil {
@@ -316,7 +319,8 @@ func (c *Conn) serve(e *exchange) {
 	}
 }
 
-// send sends the commands of an exchange and gives each call its reply. It returns the next exchange.
+// send sends the commands of an exchange and gives each call its reply. It returns the next exchange, or nil if there
+// is none to send yet.
 func (c *Conn) send(ctx context.Context, e *exchange) *exchange {
 	p := newPlan(c.script, e.calls)
 	if len(p.commands) == 1 {

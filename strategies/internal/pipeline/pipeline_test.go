@@ -21,14 +21,14 @@ import (
 	"github.com/lockbench/lockbench/strategies/locktest"
 )
 
-// free deletes each key that has its argument as its value.
+// free is a script that deletes each key whose value equals the argument at the same index.
 var free = redis.NewScript(`local freed = {}
 for i, key in ipairs(KEYS) do
   freed[i] = redis.call('GET', key) == ARGV[i] and redis.call('DEL', key) or 0
 end
 return freed`)
 
-// slow is a hook that holds each exchange back until it is let go, and counts them.
+// slow is a hook that counts the exchanges and holds each back until gate is closed.
 type slow struct {
 	begun atomic.Int64
 	gate  chan struct{}
@@ -62,7 +62,8 @@ func dial(t *testing.T, client *redis.Client, most time.Duration) *pipeline.Conn
 	return conn
 }
 
-// connect returns a client with go-redis's defaults, which ends no command with its context.
+// connect returns a client with go-redis's defaults. By default, the end of a context does not end a command that is
+// under way.
 func connect(t *testing.T, o *redis.Options) *redis.Client {
 	t.Helper()
 	o.DisableIdentity = true
@@ -71,8 +72,9 @@ func connect(t *testing.T, o *redis.Options) *redis.Client {
 	return client
 }
 
-// Callers that ask while four exchanges are under way share the next one, with one TIME and one run of the script. Each
-// gets its own reply, and the time is later than its command.
+// While four exchanges are under way, 80 callers queue: half of them run the script, the others send a SET. They must
+// share two exchanges, each with one TIME and one run of the script. Each caller must get its own reply, and the
+// callers of SET a time that Redis read after it had executed the SET.
 func TestCallersShareAnExchange(t *testing.T) {
 	t.Parallel()
 	const callers = 40
@@ -120,7 +122,7 @@ func TestCallersShareAnExchange(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	// 80 callers are two exchanges, of 64 and 16.
+	// The 80 callers fit into two exchanges, of 64 and 16 calls.
 	if calls["time"] > 2 || calls["evalsha"] > 2 || calls["set"] != callers {
 		t.Errorf("%d callers sent %v", 2*callers, calls)
 	}
@@ -138,8 +140,8 @@ func TestCallersShareAnExchange(t *testing.T) {
 	}
 }
 
-// A caller returns when its context ends. Its command was not sent if it was still in the queue; else Redis may have
-// carried it out.
+// Five calls end with their contexts while no reply arrives. The first four were sent, so MayHaveRun must be true. The
+// fifth was still queued, so it must not be sent, and MayHaveRun must be false.
 func TestContextEndsACall(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -167,9 +169,9 @@ func TestContextEndsACall(t *testing.T) {
 	})
 }
 
-// A server that accepts connections and answers nothing, by way of connections that know no deadlines, ends calls after
-// the time without progress, and so does Close. Others use connections of their own.
-func TestNoAnswerEndsCalls(t *testing.T) {
+// The connections do not support deadlines, and all replies are lost. All calls and Close must still end, because the
+// Conn gives up when it has got no reply for the time limit most.
+func TestCallsWithoutAnswerEnd(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	var deaf atomic.Bool
@@ -209,7 +211,8 @@ func TestNoAnswerEndsCalls(t *testing.T) {
 	_ = client.Close()
 }
 
-// tunnel is a connection without deadlines, such as one through SSH.
+// tunnel is a connection that does not support deadlines, such as one through SSH. While deaf is set, it loses all
+// replies.
 type tunnel struct {
 	net.Conn
 	deaf *atomic.Bool
@@ -227,9 +230,10 @@ func (c tunnel) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// A caller that sends itself returns soon after its context, although the client would wait for a minute. The next
-// one, for which another goroutine sends, does too.
-func TestContextEndsACallerThatSendsForItself(t *testing.T) {
+// Redis is paused, and the client's ReadTimeout is a minute. Two calls, one after the other, must return within 20 s of
+// the cancellation of their contexts. The first caller sends its own command. Another goroutine sends the command of
+// the second.
+func TestContextEndsSendingCaller(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	client := connect(t, &redis.Options{Addr: server.Addr, ContextTimeoutEnabled: true, ReadTimeout: time.Minute})
@@ -252,8 +256,9 @@ func TestContextEndsACallerThatSendsForItself(t *testing.T) {
 	server.Resume()
 }
 
-// Redis answers slowly, and each caller waits for longer than the time without progress: no call fails.
-func TestSlowAnswersAreNoOutage(t *testing.T) {
+// 15,000 callers send commands that take Redis 0.4 ms each, so the last callers wait for longer than the Conn's time
+// limit of 5 s. No call may fail, because replies keep arriving.
+func TestSlowAnswersAreNotAnOutage(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	client := connect(t, &redis.Options{Addr: server.Addr, PipelinePoolSize: -1})
@@ -277,7 +282,7 @@ func TestSlowAnswersAreNoOutage(t *testing.T) {
 	}
 }
 
-// refusing is a Limiter that lets nothing through.
+// refusing is a Limiter that refuses all commands. asked counts them.
 type refusing struct{ asked atomic.Int64 }
 
 var errLimit = errors.New("the circuit is open")
@@ -285,7 +290,8 @@ var errLimit = errors.New("the circuit is open")
 func (r *refusing) Allow() error       { r.asked.Add(1); return errLimit }
 func (r *refusing) ReportResult(error) {}
 
-// A Limiter that refuses a command is asked once, and the command was not sent.
+// The client's Limiter refuses each command. The Conn must ask it only once per command, and MayHaveRun must be false
+// for the error.
 func TestLimiterIsAskedOnce(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -302,8 +308,9 @@ func TestLimiterIsAskedOnce(t *testing.T) {
 	}
 }
 
-// A command whose answer is lost is not sent again, whatever the client's MaxRetries.
-func TestNothingIsSentTwice(t *testing.T) {
+// Each command makes Redis cut the connection, so its reply is lost. Redis must not execute the command twice, although
+// the client has MaxRetries 5.
+func TestCommandIsNotSentTwice(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	client := connect(t, &redis.Options{Addr: server.Addr, MaxRetries: 5, MinRetryBackoff: time.Millisecond})
@@ -328,7 +335,7 @@ func TestNothingIsSentTwice(t *testing.T) {
 	}
 }
 
-// breaker is a hook that sends no pipeline.
+// breaker is a hook that returns an error instead of sending a pipeline.
 type breaker struct{ slow }
 
 func (*breaker) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
@@ -337,8 +344,9 @@ func (*breaker) ProcessPipelineHook(redis.ProcessPipelineHook) redis.ProcessPipe
 	return func(context.Context, []redis.Cmder) error { return errLimit }
 }
 
-// A pipeline that go-redis has not sent leaves each caller with the reason: a hook, or a greeting that Redis refuses.
-func TestWhatIsNotSentIsNoAnswer(t *testing.T) {
+// go-redis does not send a pipeline, because a hook returns an error or because Redis refuses the password. The caller
+// must get that error, and MayHaveRun must be false for it.
+func TestUnsentPipelineReturnsReason(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	admin := connect(t, &redis.Options{Addr: server.Addr, PoolSize: 1})
@@ -360,9 +368,9 @@ func TestWhatIsNotSentIsNoAnswer(t *testing.T) {
 	}
 }
 
-// A caller that sends for itself returns soon after its context, also where a new connection cannot be made in time,
-// and its command is sent once.
-func TestContextEndsACallerWithoutAConnection(t *testing.T) {
+// go-redis opens a new connection, and the dial hangs. The caller sends its own command, and must return within 20 s of
+// the end of its context.
+func TestContextEndsCallerWithoutConnection(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	var hang atomic.Bool
@@ -393,7 +401,7 @@ func TestContextEndsACallerWithoutAConnection(t *testing.T) {
 	}
 }
 
-// far is a connection whose answers come late.
+// far is a connection on which each read takes 300 ms longer.
 type far struct{ net.Conn }
 
 func (c far) Read(b []byte) (int, error) {
@@ -401,8 +409,9 @@ func (c far) Read(b []byte) (int, error) {
 	return c.Conn.Read(b)
 }
 
-// A slow network causes no new connections and no errors, also if callers may send themselves.
-func TestSlowNetworkIsNoOutage(t *testing.T) {
+// Every reply takes at least 300 ms. Four commands, sent one after another by a client that allows direct calls, must
+// succeed and use a single connection.
+func TestSlowNetworkIsNotAnOutage(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	var dials atomic.Int64

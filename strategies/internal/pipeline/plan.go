@@ -8,7 +8,7 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/indeterminate"
 )
 
-// plan has the commands of an exchange and the calls that wait for their replies.
+// plan lists the commands of an exchange and, for each command, the calls to which its reply belongs.
 type plan struct {
 	commands []redis.Cmder // all commands, in the order of sending
 	own      []*call       // calls with their own command
@@ -54,9 +54,9 @@ func (p *plan) add(command *redis.Cmd) {
 	p.commands = append(p.commands, indeterminate.Once{Cmder: command})
 }
 
-// refused handles the error of a pipeline. go-redis usually sets it on the commands. If Redis has refused the handshake
-// of a connection, or a hook has not sent the commands, they have neither an error nor a reply; refused then sets the
-// error.
+// refused handles the error of a pipeline. go-redis usually sets the error on the commands. If Redis has refused the
+// handshake of a connection, or a hook has not sent the commands, they have neither an error nor a reply, and refused
+// sets the error.
 func (p *plan) refused(err error) {
 	if err == nil {
 		return
@@ -68,10 +68,11 @@ func (p *plan) refused(err error) {
 	}
 }
 
-// deliver gives each call that is not over its reply or error, and reports whether Redis has replied to any command.
+// deliver gives each call its reply or error. It skips calls that are already over. It reports whether Redis has
+// replied to any command.
 func (p *plan) deliver() (progress bool) {
 	settle := func(command *redis.Cmd) error {
-		err := fate(command.Err())
+		err := classifyError(command.Err())
 		if progress = progress || err == nil || answered(err); answered(err) {
 			return nil
 		}

@@ -1,5 +1,5 @@
--- Renews the lock if it is still the caller's.
--- KEYS: lock   ARGV: token, TTL in ms   returns 1, or 0 when it was not the caller's
+-- Sets the TTL of the lock if its value is the caller's token.
+-- KEYS: lock   ARGV: token, TTL in ms   returns 1, or 0 if the lock has another value or is free
 if redis.call('GET', KEYS[1]) == ARGV[1] then
   return redis.call('PEXPIRE', KEYS[1], ARGV[2])
 end

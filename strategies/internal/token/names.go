@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 )
 
-// Names makes the tokens of one Locker's holders. As in Redisson, a token is a random UUID of the Locker and a number.
-// Each token is globally unique, so that a script can distinguish a holder from all others.
+// Names generates the tokens for the holders of one Locker. As in Redisson, a token consists of the Locker's random
+// UUID and a number. Each token is globally unique, so that a script can distinguish a holder from all others.
 type Names struct {
 	instance string
 	last     atomic.Uint64
@@ -22,7 +22,7 @@ func NewNames() *Names {
 	return &Names{instance: fmt.Sprintf("%x-%x-%x-%x-%x:", id[:4], id[4:6], id[6:8], id[8:10], id[10:])}
 }
 
-// Next returns a new token, "<uuid>:<n>". It needs no random numbers and costs only one small allocation.
+// Next returns a new token, "<uuid>:<n>". It uses no random numbers and makes only one small allocation.
 func (n *Names) Next() string {
 	name := make([]byte, 0, 64)
 	name = append(name, n.instance...)

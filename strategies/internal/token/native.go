@@ -8,24 +8,27 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// ErrNoNative is the error of Native.Delete if the server has neither command, or the user may not run it.
+// ErrNoNative is the error of Native.Delete if neither DELIFEQ nor DELEX can be used: the server does not support the
+// command, or the user has no right to it.
 var ErrNoNative = errors.New("the server runs neither DELIFEQ (Valkey 9.0) nor DELEX (Redis 8.4) for this user")
 
 // Native deletes a key if it holds a given value, by a single command: DELIFEQ on Valkey 9.0, DELEX on Redis 8.4. The
-// first call finds out which of them the server has, and Native remembers it. The zero value is ready for use.
+// first call of Delete determines which of the two commands the server supports, and Native remembers the result. The
+// zero value is ready for use.
 type Native struct{ way atomic.Int32 }
 
-// These are the commands of Native, in the order in which they are tried.
+// These are the values of way: the command that is known to work, or byNone if the user can run neither. Delete tries
+// the commands in this order.
 const (
 	byDelIfEq = 1 + iota
 	byDelEx
 	byNone
 )
 
-// Known reports whether a call has found out which command the server has, or that it has none.
+// Known reports whether a call has determined which of the two commands the server supports, if any.
 func (n *Native) Known() bool { return n.way.Load() != 0 }
 
-// forget makes the next call try both commands again, for a caller that has no other way to release.
+// forget makes the next call try both commands again. It is for a caller that has no other way to release.
 func (n *Native) forget() { n.way.Store(0) }
 
 // Delete deletes the key if it holds the value, and reports whether it did. send sends one command and returns its

@@ -1,5 +1,5 @@
--- Frees the lock if it is still the caller's.
--- KEYS: lock   ARGV: token   returns 1, or 0 when it was not the caller's
+-- Deletes the lock if its value is the caller's token.
+-- KEYS: lock   ARGV: token   returns 1, or 0 if the lock has another value or is free
 if redis.call('GET', KEYS[1]) == ARGV[1] then
   return redis.call('DEL', KEYS[1])
 end

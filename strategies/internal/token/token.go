@@ -1,5 +1,5 @@
-// Package token implements a lock that is a key holding its owner's token. Redis compares the token before a release or
-// an extension.
+// Package token implements locks that store their owner's token under one key. A release or an extension changes the
+// key only if it still has the caller's token.
 package token
 
 import (
@@ -27,14 +27,14 @@ var (
 	//go:embed extend.lua
 	extendSource string
 
-	// ReleaseScript deletes the key and returns 1 if the key holds the token, the only argument; otherwise it returns 0.
+	// ReleaseScript deletes the key and returns 1 if the key holds the token in the only argument. Otherwise it returns 0.
 	ReleaseScript = redis.NewScript(releaseSource)
-	// ExtendScript sets the TTL of the key to the second argument, in milliseconds, and returns 1 if the key holds the
-	// token, the first argument; otherwise it returns 0. Extend runs it.
+	// ExtendScript sets the TTL of the key to the second argument, in ms, and returns 1 if the key holds the token in the
+	// first argument. Otherwise it returns 0. Extend runs it.
 	ExtendScript = redis.NewScript(extendSource)
 )
 
-// Lease is a key that holds the owner's token.
+// Lease is a lock that stores the owner's token under the key Name.
 type Lease struct {
 	Client      redis.UniversalClient
 	Releases    *pending.Releases // of the Locker, for all calls except Free
@@ -47,17 +47,18 @@ type Lease struct {
 	longest atomic.Int64 // the longest TTL requested so far, in ns; 0 means none
 }
 
-// Load loads the release script.
+// Load loads ReleaseScript into the server's script cache, so that the first release needs only one round trip.
 func Load(ctx context.Context, client redis.UniversalClient) error {
 	return goredis.Load(ctx, client, ReleaseScript)
 }
 
-// ValidUntil returns the instant before the acquire or the last extension was sent, plus its TTL.
+// ValidUntil returns the end of the lease: the time before the acquire or the last successful extension was sent, plus
+// its TTL. A failed extension may have moved this end to an earlier time, as Extend describes.
 func (l *Lease) ValidUntil() time.Time { return l.Until.Get() }
 
-// Try makes one attempt to get the lock for ttl, by calling set, which reports whether it has set the key. set may
-// outlast Try. After an error the caller does not hold the lock. If set has set the key or may have done so, Try also
-// releases the lock, if necessary in the background, and no other attempt may use the token.
+// Try makes one attempt to get the lock for ttl, by calling set. set reports whether it has set the key, and may still
+// be running when Try returns. After an error the caller does not hold the lock. If set may nevertheless have set the
+// key, Try releases the lock, if necessary in the background, and no other attempt may use the token.
 func (l *Lease) Try(ctx context.Context, ttl time.Duration, set func() (bool, error)) (bool, error) {
 	l.Until.Set(time.Now().Add(ttl))
 	l.mayLast(ttl)
@@ -74,7 +75,7 @@ func (l *Lease) Try(ctx context.Context, ttl time.Duration, set func() (bool, er
 	return false, fmt.Errorf("set %q: %w", l.Name, indeterminate.Because(ctx, err))
 }
 
-// mayLast records that Redis may keep the key for ttl.
+// mayLast records that Redis may keep the key for ttl, so that a failed release is repeated for that long.
 func (l *Lease) mayLast(ttl time.Duration) {
 	for {
 		longest := l.longest.Load()
@@ -84,7 +85,8 @@ func (l *Lease) mayLast(ttl time.Duration) {
 	}
 }
 
-// Free deletes the key if it still holds the token, and reports whether it did.
+// Free deletes the key if it still has the token, and reports whether it did. It makes one attempt. If the client
+// ignores contexts, Free does not end with ctx.
 func (l *Lease) Free(ctx context.Context) (bool, error) {
 	if l.Native != nil {
 		deleted, err := l.Native.Delete(&l.Name, &l.Token, func(words ...any) (any, error) {
@@ -99,7 +101,7 @@ func (l *Lease) Free(ctx context.Context) (bool, error) {
 	return n == 1, err
 }
 
-// send is Free, but returns ErrNotHeld if the key does not hold the token.
+// send makes one attempt to delete the key. It returns ErrNotHeld if the key does not have the token.
 func (l *Lease) send(ctx context.Context) error {
 	freed, err := l.Free(ctx)
 	if err == nil && !freed {
@@ -119,17 +121,17 @@ func (l *Lease) Release(ctx context.Context) error {
 	return err
 }
 
-// GiveBack frees the lock after a failed attempt, at once or in the background. asked is the field Asked of
-// pending.Release.
+// GiveBack releases the lock after a failed attempt to get it, at once or in the background. asked is the value of
+// pending.Release.Asked.
 func (l *Lease) GiveBack(ctx context.Context, asked <-chan struct{}) {
 	l.Releases.GiveBack(ctx, &pending.Release{
 		Send: l.send, Asked: asked, TTL: time.Duration(l.longest.Load()),
 	})
 }
 
-// Extend sets the key's TTL if the key still holds the token. After an error the lease ends at its previous end or ttl
-// after the call, whichever is earlier. As long as Redis may still execute the failed extension, later calls prolong
-// the lease by at most its ttl.
+// Extend sets the key's TTL to ttl if the key still has the token; otherwise it returns ErrNotHeld. After any other
+// error the lease ends at its previous end or ttl after the call, whichever is earlier. As long as Redis may still
+// execute the failed extension, later calls prolong the lease by at most the ttl of that extension.
 func (l *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 	ttl = ttl.Truncate(time.Millisecond)
 	answer := l.Until.Extending(time.Now(), ttl)
@@ -147,8 +149,8 @@ func (l *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 	return nil
 }
 
-// Extend sets the TTL of the key to ms milliseconds if the key holds the token, and reports whether it did. The client
-// does not send the script twice.
+// Extend sets the TTL of the key to ms milliseconds if the key has the token, and reports whether it did. The client
+// sends the script only once, even if it is configured to retry.
 func Extend(ctx context.Context, client redis.UniversalClient, name, token string, ms int64) (bool, error) {
 	n, err := ExtendScript.Run(ctx, indeterminate.ScriptsOnce{Scripter: client}, []string{name}, token, ms).Int()
 	return n == 1, err

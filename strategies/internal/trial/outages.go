@@ -14,15 +14,18 @@ import (
 )
 
 const (
-	// limit is the timeout of a call's context during an outage.
+	// limit is the time after which the context of a call during an outage ends.
 	limit = 300 * time.Millisecond
-	// late is the longest duration of such a call, less than go-redis's ReadTimeout.
+	// late is the longest allowed duration of a call during an outage. It is less than go-redis's default ReadTimeout, so
+	// a call that ends within this time has ended because of its context.
 	late = 2 * time.Second
-	// soon is the longest time after an outage until a lock is free, less than the TTL.
+	// soon is the time after an outage within which each lock must be free. It is less than the TTL, so a lock that is
+	// free by then was released and did not expire.
 	soon = 10 * time.Second
 )
 
-// outages are the ways to make Redis refuse commands or stop replying until end is called.
+// outages maps the name of each kind of outage to a function that makes Redis refuse commands or stop replying until
+// end is called.
 var outages = map[string]func(t *testing.T, server *redistest.Server) (end func()){
 	"NOREPLICAS": func(t *testing.T, server *redistest.Server) func() {
 		outside := server.Client(t)
@@ -58,9 +61,9 @@ var outages = map[string]func(t *testing.T, server *redistest.Server) (end func(
 	},
 }
 
-// Outages tests each variant while Redis refuses commands or does not reply, with a client with go-redis's defaults,
-// which retries and ignores contexts. Calls must end with their contexts. Locks that were released, or whose acquire
-// failed, must be free soon after the outage.
+// Outages tests each variant while Redis refuses commands or does not reply. The client has go-redis's defaults, so it
+// retries commands and ignores contexts. Calls must still end with their contexts. After the outage, locks that were
+// released or whose acquire failed must soon be free.
 func Outages(t *testing.T, variants ...string) {
 	for _, variant := range variants {
 		for name, begin := range outages {
@@ -93,14 +96,14 @@ func outage(t *testing.T, server *redistest.Server, variant string, begin func()
 	during(t, "Acquire", func(ctx context.Context) error {
 		lease, err := p.Locker.Acquire(ctx, "acquired")
 		if err == nil {
-			t.Errorf("acquired during an outage: %v", lease.Release(t.Context()))
+			t.Errorf("Acquire got the lock during an outage, and its release returned %v", lease.Release(t.Context()))
 		}
 		return err
 	})
 	if e, is := strategies.As[strategies.Extender](extended); is {
 		during(t, "Extend", func(ctx context.Context) error { return e.Extend(ctx, time.Minute) })
 	}
-	during(t, "Release with an ended context", func(ctx context.Context) error {
+	during(t, "Release after the end of its context", func(ctx context.Context) error {
 		<-ctx.Done()
 		return extended.Release(ctx)
 	})
@@ -119,8 +122,8 @@ func outage(t *testing.T, server *redistest.Server, variant string, begin func()
 	}
 }
 
-// parkOne starts a waiter and returns once it is waiting. end waits until its own context ends, cancels the waiter's
-// context and returns the waiter's error.
+// parkOne starts a waiter and returns once it is waiting. The returned function waits until the context passed to it
+// ends, then cancels the waiter's context and returns the waiter's error.
 func parkOne(t *testing.T, p Process, key string) (end func(context.Context) error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -140,7 +143,8 @@ func parkOne(t *testing.T, p Process, key string) (end func(context.Context) err
 	}
 }
 
-// during makes a call during an outage, with a context that ends soon. The call must return an error in time.
+// during makes a call during an outage, with a context that ends after limit. The test fails unless the call returns
+// within late, with an error that describes the outage rather than the lock.
 func during(t *testing.T, what string, call func(context.Context) error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
@@ -148,7 +152,7 @@ func during(t *testing.T, what string, call func(context.Context) error) {
 	began := time.Now()
 	err := call(ctx)
 	if took := time.Since(began); took > late {
-		t.Errorf("%s with a context of %v returned after %v", what, limit, took)
+		t.Errorf("%s with a time limit of %v returned after %v", what, limit, took)
 	}
 	if err == nil || errors.Is(err, strategies.ErrNotHeld) || errors.Is(err, strategies.ErrHeld) {
 		t.Errorf("%s during an outage returned %v", what, err)

@@ -1,4 +1,4 @@
-// Package trial tests this module's strategies, each on a separate Redis.
+// Package trial helps to test the strategies of this module. It starts a separate Redis for each test.
 package trial
 
 import (
@@ -18,8 +18,8 @@ import (
 	"github.com/lockbench/lockbench/strategies/locktest/redisservers"
 )
 
-// Conform runs the conformance suite for the first of some variants, written as on the command line, and for the
-// others if LOCKBENCH_CONFORM is set.
+// Conform runs the conformance suite for the first of the given variants and, if LOCKBENCH_CONFORM is set, for all of
+// them. Variants are written as on the command line.
 func Conform(t *testing.T, variants ...string) {
 	for _, name := range extent.Chosen(variants) {
 		t.Run(name, func(t *testing.T) {
@@ -33,8 +33,9 @@ func Conform(t *testing.T, variants ...string) {
 	}
 }
 
-// Fixture returns a fixture of a variant with separate servers; for a quorum it has two more nodes than the strategy
-// needs. The fixture has clusters and settable clocks, which take seconds, only if thorough returns true.
+// Fixture returns the fixture of a variant for the conformance suite, with separate servers. A strategy with a quorum
+// gets two nodes more than it needs. The fixture has clusters and settable clocks, which take seconds to start, only if
+// thorough is true for the variant.
 func Fixture(t testing.TB, variant strategies.Variant) locktest.Fixture {
 	t.Helper()
 	f := Everything(t, variant)
@@ -45,7 +46,7 @@ func Fixture(t testing.TB, variant strategies.Variant) locktest.Fixture {
 	return f
 }
 
-// Everything is Fixture, always with clusters and settable clocks.
+// Everything returns the same fixture as Fixture, but always with clusters and settable clocks.
 func Everything(t testing.TB, variant strategies.Variant) locktest.Fixture {
 	t.Helper()
 	nodes := variant.Info().Nodes
@@ -57,8 +58,9 @@ func Everything(t testing.TB, variant strategies.Variant) locktest.Fixture {
 	})
 }
 
-// thorough reports whether a variant is also tested on clusters and with settable clocks. With LOCKBENCH_CONFORM=all
-// these are all variants, otherwise one strategy for each way of waiting: polling, a subscription and a queue in Redis.
+// thorough reports whether a variant is also tested on clusters and with settable clocks. It always returns true for
+// one strategy of each way of waiting: polling, a subscription, and a queue in Redis. With LOCKBENCH_CONFORM=all it
+// returns true for all variants.
 func thorough(v strategies.Variant) bool {
 	switch v.Name() {
 	case "spin", "pubsub", "handoff":
@@ -67,7 +69,7 @@ func thorough(v strategies.Variant) bool {
 	return extent.Thorough()
 }
 
-// Variant returns the variant of that name.
+// Variant parses the name of a variant, written as on the command line.
 func Variant(t testing.TB, name string) strategies.Variant {
 	t.Helper()
 	variants, err := strategies.ParseVariants(name)
@@ -77,7 +79,7 @@ func Variant(t testing.TB, name string) strategies.Variant {
 	return variants[0]
 }
 
-// Config returns the config of one instance, with separate clients and a probe.
+// Config returns the configuration of one instance of a strategy on a server, with a separate client and a probe.
 func Config(t testing.TB, server *redistest.Server) goredis.Config {
 	t.Helper()
 	return configOn([]goredis.Node{server.Node(t)})
@@ -87,7 +89,7 @@ func configOn(nodes []goredis.Node) goredis.Config {
 	return goredis.Config{Nodes: nodes, Prefix: "trial:", TTL: time.Minute, Probe: &strategies.Probe{}}
 }
 
-// Redis starts a server for an example, which has no testing.T.
+// Redis starts a server for an example function, which has no testing.T. It panics on an error.
 func Redis() (address string, stop func()) {
 	own, err := servers.StartOwn(context.Background(), servers.Options{RunID: "test"})
 	if err != nil {
@@ -96,9 +98,10 @@ func Redis() (address string, stop func()) {
 	return own.Addr(), func() { _ = own.Close(context.Background()) }
 }
 
-// Calm runs a play that a stalled machine can spoil. play returns "" if it was valid, or the reason why it was not,
-// such as a lock that expired before a client waited for it. Calm runs play at most six times, with its durations
-// multiplied by 1, 4 and then 16, until it is valid. If play finds a fault it must fail the test at once.
+// Calm runs a test that a stalled machine can spoil. play multiplies its durations by times. If its timing was valid,
+// play returns ""; otherwise it returns the reason, such as a lock that expired before a client waited for it. Calm
+// calls play with times 1, 4 and then four times 16, until the timing is valid. A play that finds a fault of the lock
+// must fail the test at once.
 func Calm(t testing.TB, play func(times int) (spoilt string)) {
 	t.Helper()
 	for _, times := range []int{1, 4, 16, 16, 16, 16} {
@@ -111,22 +114,24 @@ func Calm(t testing.TB, play func(times int) (spoilt string)) {
 	t.Error("the play was spoilt each time")
 }
 
-// patience is how long a step may take before it counts as failed.
+// patience is how long a test waits for one step before it fails.
 const patience = 20 * time.Second
 
-// Process is one instance of a strategy, as a service would have it.
+// Process is one opened instance of a strategy with its configuration, as in one process of a service.
 type Process struct {
 	strategies.Locker
 	Config goredis.Config
 }
 
-// Start opens and prepares a variant, written as on the command line. The Process is closed when the test ends.
+// Start opens and prepares a variant on a server, and closes it when the test ends. The variant is written as on the
+// command line.
 func Start(t testing.TB, server *redistest.Server, variant string, ttl time.Duration) Process {
 	t.Helper()
 	return StartOn(t, []goredis.Node{server.Node(t)}, variant, ttl)
 }
 
-// StartOn is Start on the given nodes.
+// StartOn opens and prepares a variant on the given nodes, and closes it when the test ends. The variant is written as
+// on the command line.
 func StartOn(t testing.TB, nodes []goredis.Node, variant string, ttl time.Duration) Process {
 	t.Helper()
 	config := configOn(nodes)
@@ -151,7 +156,7 @@ func StartOn(t testing.TB, nodes []goredis.Node, variant string, ttl time.Durati
 // Counts returns the counts of the process's Probe.
 func (p Process) Counts() strategies.ProbeCounts { return p.Config.Probe.Counts() }
 
-// Acquire acquires the lock and fails the test on an error.
+// Acquire acquires the lock within patience and fails the test on an error.
 func (p Process) Acquire(t testing.TB, key string) strategies.Lease {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -163,12 +168,12 @@ func (p Process) Acquire(t testing.TB, key string) strategies.Lease {
 	return lease
 }
 
-// Ask acquires the lock, and repeats the acquire if Redis has not replied, as a service would. On a busy machine a
-// reply can take longer than a lock waits for it.
+// Ask acquires the lock. If Redis has not replied, it tries again until ctx ends, as a service would. On a busy machine
+// a reply can take longer than a lock waits for it.
 func (p Process) Ask(ctx context.Context, key string) (strategies.Lease, error) {
 	for {
 		lease, err := p.Locker.Acquire(ctx, key)
-		if err == nil || ctx.Err() != nil || !strings.Contains(err.Error(), "Redis has not answered") {
+		if err == nil || ctx.Err() != nil || !strings.Contains(err.Error(), "Redis has not replied") {
 			return lease, err
 		}
 	}
@@ -182,24 +187,24 @@ func Release(t testing.TB, lease strategies.Lease) {
 	}
 }
 
-// Waiters are callers that acquire in the background.
+// Waiters are callers that wait for a lock in goroutines.
 type Waiters struct {
 	leases chan strategies.Lease
 	all    sync.WaitGroup
 }
 
-// Park makes n callers of each process wait for "key". It returns when each caller has finished the two tries that
-// precede parking.
+// Park makes n callers of each process wait for the lock "key". It returns when each process has counted two tries for
+// each caller, because a caller parks after its second try.
 func Park(t testing.TB, n int, processes ...Process) *Waiters {
 	t.Helper()
 	return ParkOn(t, "key", n, processes...)
 }
 
-// ParkOn is Park for another key.
+// ParkOn does the same as Park for the lock on the given key.
 func ParkOn(t testing.TB, key string, n int, processes ...Process) *Waiters {
 	t.Helper()
 	w := &Waiters{leases: make(chan strategies.Lease, n*len(processes))}
-	// No waiter outlives the test, however the test ends.
+	// At the end of the test, all waiters are cancelled and waited for, even if the test fails.
 	ctx, cancel := context.WithCancel(context.Background())
 	t.Cleanup(func() { cancel(); w.all.Wait() })
 	before := make([]int64, len(processes))
@@ -224,7 +229,7 @@ func ParkOn(t testing.TB, key string, n int, processes ...Process) *Waiters {
 	return w
 }
 
-// Next returns the lease of the next waiter that gets the lock.
+// Next waits until a waiter gets the lock and returns its lease. The test fails if none does within patience.
 func (w *Waiters) Next(t testing.TB) strategies.Lease {
 	t.Helper()
 	select {

@@ -12,7 +12,7 @@ import (
 // ErrLate is the error of a grant whose reply arrived after the lease had expired.
 var ErrLate = errors.New("granted too late: the lease had expired when the reply arrived")
 
-// UnlessLate returns nil if err is ErrLate, otherwise err. It is for a caller that tries again after ErrLate.
+// UnlessLate returns nil if err is ErrLate, and err otherwise. It is for callers that try again after ErrLate.
 func UnlessLate(err error) error {
 	if errors.Is(err, ErrLate) {
 		return nil
@@ -20,7 +20,7 @@ func UnlessLate(err error) error {
 	return err
 }
 
-// TTL returns a lease's TTL in whole milliseconds, the resolution of Redis, or an error if it is too short.
+// TTL returns a lease's TTL in whole milliseconds, the resolution of Redis, or an error if it is shorter than 1 ms.
 func TTL(ttl time.Duration) (time.Duration, error) {
 	if ttl < time.Millisecond {
 		return 0, fmt.Errorf("the TTL must be at least 1ms, not %v", ttl)
@@ -28,7 +28,7 @@ func TTL(ttl time.Duration) (time.Duration, error) {
 	return ttl.Truncate(time.Millisecond), nil
 }
 
-// Until is the end of a lease's validity. It is safe for concurrent use.
+// Until is the time until which a lease is valid, by this process's clock. It is safe for concurrent use.
 type Until struct {
 	mu     sync.Mutex
 	end    time.Time
@@ -36,24 +36,25 @@ type Until struct {
 	sent   []*extension  // extensions that are under way
 }
 
-// extension is a command that sets the lease's TTL.
-type extension struct{ ttl, shortest time.Duration } // shortest: of it and those that may run after it
+// extension is a command that sets the lease's TTL to ttl. shortest is the smallest ttl of this extension and of those
+// that the server may execute after it.
+type extension struct{ ttl, shortest time.Duration }
 
-// Set moves the end.
+// Set sets the end of the validity.
 func (u *Until) Set(end time.Time) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.end = end
 }
 
-// Get returns the end, the zero time if it was never set.
+// Get returns the end of the validity, or the zero time if it was never set.
 func (u *Until) Get() time.Time {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.end
 }
 
-// Raise moves the end if the given end is later. It is for commands that never shorten a lease.
+// Raise sets the end of the validity if the given end is later. It is used after commands that never shorten a lease.
 func (u *Until) Raise(end time.Time) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -62,9 +63,9 @@ func (u *Until) Raise(end time.Time) {
 	}
 }
 
-// Extending must be called before a command that sets the lease's end to ttl from now on, which may be earlier than the
-// present end. Afterwards the caller must call the returned function: done is true if the server has executed the
-// command, and open is true if the server may still do so because no reply arrived.
+// Extending must be called before a command that moves the lease's end to ttl from now, which may be earlier than the
+// present end. After the command the caller must call the returned function with two arguments: done is true if the
+// server has executed the command, and open is true if the server may still execute it because no reply arrived.
 //
 // The server may execute concurrent commands in any order. An extension therefore prolongs the lease only by the
 // shortest TTL of all extensions that were under way at the same time.
