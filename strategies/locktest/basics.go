@@ -11,7 +11,7 @@ import (
 )
 
 // acquireAndRelease acquires and releases a free lock several times. A lock that claims exclusion must also refuse a
-// second release.
+// second release of the same lease.
 func acquireAndRelease(s *stage) {
 	i := s.open(longTTL)
 	for range 3 {
@@ -25,15 +25,16 @@ func acquireAndRelease(s *stage) {
 	s.notHeld("a second release", lease)
 }
 
-// notHeld releases a lease that has ended and expects ErrNotHeld.
+// notHeld releases a lease that has ended, and reports a failure unless the release returns ErrNotHeld. what describes
+// the release.
 func (s *stage) notHeld(what string, lease strategies.Lease) {
 	if err := s.returns(lease.Release); !errors.Is(err, strategies.ErrNotHeld) {
 		s.errorf("%s returned %v, want ErrNotHeld", what, err)
 	}
 }
 
-// closed checks that a closed instance grants nothing, and that the holder of a lease can still release it. If the lock
-// closes its own connections, the release may fail, and the lease lasts until its TTL ends.
+// closed checks that a closed instance grants nothing, and that the holder of a lease can still release the lease. If
+// the lock closes its own connections, the release may fail. The lease then lasts until its TTL ends.
 func closed(s *stage) {
 	i := s.open(longTTL)
 	lease := s.acquire(i, "key")
@@ -42,7 +43,7 @@ func closed(s *stage) {
 	}
 	w := s.waiterFor(i, "other", i.Acquire)
 	if !w.within(s.patience) {
-		s.fatalf("an acquire after Close has not returned")
+		s.fatalf("an acquire that was called after Close does not return")
 	}
 	if w.err == nil {
 		s.errorf("an acquire after Close was granted")
@@ -61,9 +62,9 @@ func closed(s *stage) {
 	}
 }
 
-// strangeKeys acquires locks on unusual keys and checks that a lock on such a key leaves the key with an x added free.
-// These keys do not contain the check's id, which would make them less unusual.
-func strangeKeys(s *stage) {
+// unusualKeys acquires locks on unusual keys, and checks that the lock on a key K does not also block the key K+"x".
+// The keys do not contain the check's id, because the id would make them less unusual.
+func unusualKeys(s *stage) {
 	i := s.open(longTTL)
 	plain := s.fill(i, "key")
 	s.full(i, "key")
@@ -80,14 +81,14 @@ func strangeKeys(s *stage) {
 		if !s.free(i, key+"x") {
 			s.errorf("a lock on key %.20q also locks the key with an x added", key)
 		}
-		// A waiter uses further keys and channels, whose names are derived from the key.
+		// passOn adds a waiter, because the names of the keys and channels that waiters use may be derived from the key.
 		s.passOn(leases, i, key, func() {})
 	}
 }
 
-// stranger releases a lease a second time after another caller, of the same or of another instance, has acquired the
-// lock.
-func stranger(s *stage) {
+// releaseTwice repeats the release of a lease after another caller has acquired the lock: first a caller of the same
+// instance, then a caller of another instance. The repeated release must return ErrNotHeld and must not free the lock.
+func releaseTwice(s *stage) {
 	both := s.several(2, longTTL)
 	for _, next := range both {
 		old := s.acquire(both[0], "key")
@@ -102,7 +103,8 @@ func stranger(s *stage) {
 	}
 }
 
-// tryLock tries a held lock from another instance and from the holder's instance, and then tries a free lock.
+// tryLock makes try-locks of a held lock, first in another instance and then in the holder's instance. These try-locks
+// must return ErrHeld. Then it makes a try-lock of a free lock. This try-lock must return a lease.
 func tryLock(s *stage) {
 	both := s.several(2, longTTL)
 	trier, ok := strategies.As[strategies.Trier](both[1].Locker)
@@ -124,12 +126,13 @@ func tryLock(s *stage) {
 	if n := both[1].probe.Counts().Attempts - before; n > 1 {
 		s.errorf("a try-lock of a held lock made %d attempts, want 1", n)
 	}
-	// A lock that identifies its owner by thread, client or process takes the second caller of an instance for the holder.
+	// A lock that identifies its owner by thread, client or process mistakes a second caller of the holder's instance for
+	// the holder.
 	own, _ := strategies.As[strategies.Trier](both[0].Locker)
 	w = s.waiterFor(both[0], "key", own.TryAcquire)
 	switch {
 	case !w.within(s.patience):
-		s.fatalf("a try-lock of a lock that its own instance holds waits instead of returning ErrHeld")
+		s.fatalf("a try-lock waits instead of returning ErrHeld, although its own instance holds the lock")
 	case w.err == nil:
 		s.broken(exclusive, "a try-lock was granted the lock although another caller of its instance held it")
 		_ = s.releaseAll(append(leases, w.lease)) // either release may have freed the lock, which this check does not judge
@@ -141,7 +144,7 @@ func tryLock(s *stage) {
 
 	w = s.waiterFor(both[1], "key", trier.TryAcquire)
 	if !w.within(s.patience) {
-		s.fatalf("a try-lock of a free lock waits")
+		s.fatalf("a try-lock of a free lock has not returned")
 	}
 	if w.err != nil {
 		s.fatalf("a try-lock of a free lock returned %q", w.err)
@@ -159,7 +162,7 @@ func reentrance(s *stage) {
 	both := s.several(2, longTTL)
 	locker, ok := strategies.As[strategies.Reentrant](both[0].lock)
 	if !ok {
-		s.fatalf("its Info claims re-entrance, but it has no AcquireAs")
+		s.fatalf("the lock's Info claims re-entrance, but the lock has no AcquireAs")
 	}
 	as := func(owner string) func(context.Context, string) (strategies.Lease, error) {
 		return func(ctx context.Context, key string) (strategies.Lease, error) {
@@ -195,11 +198,11 @@ func reentrance(s *stage) {
 }
 
 // exclusion lets clients of several instances compete for one key and counts the concurrent holders. For a lock with
-// one permit it also checks the history.
+// one permit it also checks that a correct lock could have produced the recorded history.
 func exclusion(s *stage) {
 	const instances, turns = 3, 8
 	perInstance := 5 + s.info.Capacity/instances // in total more clients than permits
-	f := &fight{stage: s, history: NewHistory()}
+	f := &contest{stage: s, history: NewHistory()}
 	var clients []*waiter
 	for n, i := range s.several(instances, longTTL) {
 		for c := range perInstance {
@@ -223,16 +226,16 @@ func exclusion(s *stage) {
 	}
 }
 
-// fight is the state that the competing clients of the exclusion check share.
-type fight struct {
+// contest is the state that the competing clients of the exclusion check share.
+type contest struct {
 	*stage
 	history                    *History
 	inside, overlaps, acquired atomic.Int64
 }
 
-// all waits for all clients. If none of them acquires the lock within the patience, it reports the failure and cancels
-// them.
-func (f *fight) all(clients []*waiter) {
+// all waits until all clients have returned. If no client acquires the lock within the patience, all reports the
+// failure and cancels all clients.
+func (f *contest) all(clients []*waiter) {
 	for _, w := range clients {
 		for before := int64(-1); !w.within(f.patience); {
 			now := f.acquired.Load()
@@ -240,7 +243,7 @@ func (f *fight) all(clients []*waiter) {
 				before = now
 				continue
 			}
-			f.broken(waking, "clients compete for the lock, and none of them gets it")
+			f.broken(waking, "clients compete for the lock, but none of them gets it")
 			for _, other := range clients {
 				other.end()
 			}
@@ -250,7 +253,7 @@ func (f *fight) all(clients []*waiter) {
 
 // turn acquires the lock, counts the concurrent holders and releases the lock. Some turns begin with an attempt that is
 // likely to fail. turn returns false if the client must stop.
-func (f *fight) turn(ctx context.Context, locker strategies.Locker, turn int) bool {
+func (f *contest) turn(ctx context.Context, locker strategies.Locker, turn int) bool {
 	lease, err := f.attempt(ctx, locker, turn)
 	if lease == nil && err == nil {
 		lease, err = locker.Acquire(ctx, "key")
@@ -280,7 +283,7 @@ const impatience = 2 * time.Millisecond
 
 // attempt makes, on some turns, a try-lock or an acquire that ends after impatience. It returns nil, nil if it made no
 // attempt or did not get the lock.
-func (f *fight) attempt(ctx context.Context, locker strategies.Locker, turn int) (strategies.Lease, error) {
+func (f *contest) attempt(ctx context.Context, locker strategies.Locker, turn int) (strategies.Lease, error) {
 	var lease strategies.Lease
 	var err error
 	trier, tries := strategies.As[strategies.Trier](locker)
@@ -304,8 +307,9 @@ func (f *fight) attempt(ctx context.Context, locker strategies.Locker, turn int)
 	return lease, err
 }
 
-// check reports a failure if no mutex, or no fenced mutex for a lock with tokens, could have produced the history.
-func (f *fight) check() {
+// check reports a failure if no mutex could have produced the history. If the lock claims fencing, check also reports a
+// history that no fenced mutex could have produced.
+func (f *contest) check() {
 	promise := exclusive
 	err := CheckHistory(Mutex, f.history.Operations(), f.fixture.Drawings)
 	if err == nil && f.info.Claims.Fencing {
@@ -336,11 +340,11 @@ func permits(s *stage) {
 		}
 		s.release(leases[:freed]...)
 		if !s.eventually(func() bool { return granted(waiting) >= freed }) {
-			s.fatalf("%d permits were released, and only %d waiters got one", freed, granted(waiting))
+			s.fatalf("%d permits were released, but only %d waiters got one", freed, granted(waiting))
 		}
 		time.Sleep(20 * time.Millisecond)
 		if n := granted(waiting); n > freed {
-			s.brokenNow(exclusive, "%d permits were released, and %d leases were granted", freed, n)
+			s.brokenNow(exclusive, "%d permits were released, but %d leases were granted", freed, n)
 		}
 		s.release(leases[freed:]...)
 		var last []*waiter

@@ -11,7 +11,7 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/pending"
 )
 
-// redisLease is a lease of a redisLock.
+// redisLease is a lease of a redisLock. Its watchdog may renew it, and a failed release is repeated in the background.
 type redisLease struct {
 	lock        *redisLock
 	name, token string
@@ -90,7 +90,8 @@ func (lease *redisLease) Release(ctx context.Context) error {
 	return nil
 }
 
-// back returns a pending release of a lease that is held once.
+// back returns a release that can be repeated in the background. It may be used only if the owner holds the lock once:
+// each repetition decrements the hold count.
 func (lease *redisLease) back() *pending.Release {
 	return &pending.Release{TTL: lease.ttl, Send: func(ctx context.Context) error {
 		given, err := lease.give(ctx)
@@ -101,7 +102,7 @@ func (lease *redisLease) back() *pending.Release {
 	}}
 }
 
-// repeat repeats the release in the background, unless a fault prevents it.
+// repeat starts to repeat the release in the background, unless a fault prevents it.
 func (lease *redisLease) repeat() {
 	l := lease.lock
 	for _, fault := range []string{"forgetsRelease", "asksOnce", "deletesAgain", "stopsAfter"} {
@@ -120,7 +121,7 @@ func (lease *redisLease) repeat() {
 
 func (lease *redisLease) give(ctx context.Context) (bool, error) {
 	if lease.lock.defects["looksFirst"] {
-		return lease.lookAndDelete(ctx)
+		return lease.checkThenDelete(ctx)
 	}
 	run := lease.lock.release.Run
 	if lease.lock.defects["evalsha"] {
@@ -150,7 +151,8 @@ func (lease *redisLease) Extend(ctx context.Context, ttl time.Duration) error {
 	return nil
 }
 
-// watch renews the lease until Release or Close.
+// watch starts a watchdog, which renews the lease until Release or Close. The faults noRenewal, renewsBlindly and
+// renewsForEver change how it renews the lease. With outlivesClose it does not end with Close.
 func (lease *redisLease) watch() {
 	l := lease.lock
 	lease.lost = make(chan struct{})
@@ -184,8 +186,8 @@ func (lease *redisLease) watch() {
 	})
 }
 
-// extendInTime extends the lease for the watchdog. It returns ErrNotHeld if the lease ends first, unless a fault
-// prevents this. A lease that is watched although it was never granted, because of a fault, has no end.
+// extendInTime extends the lease for the watchdog. It returns ErrNotHeld if the lease ends before it is extended. With
+// the fault reportsLate, and for a lease whose end is unknown, there is no such limit.
 func (lease *redisLease) extendInTime(ctx context.Context) error {
 	l, until := lease.lock, lease.ValidUntil()
 	if l.defects["reportsLate"] || until.IsZero() {

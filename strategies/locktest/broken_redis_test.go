@@ -22,7 +22,8 @@ import (
 )
 
 const (
-	// KEYS: lock, fence ARGV: owner, TTL in ms, "again" if the owner may already hold the lock
+	// acquireText is the script of an acquisition. The KEYS are the lock and the counter of the fencing tokens. The ARGV
+	// are the owner, the TTL in ms, and "again" if the owner may already hold the lock.
 	acquireText = `
 local owner = redis.call('HGET', KEYS[1], 'owner')
 if owner and (owner ~= ARGV[1] or ARGV[3] ~= 'again') then
@@ -32,19 +33,20 @@ redis.call('HSET', KEYS[1], 'owner', ARGV[1])
 redis.call('HINCRBY', KEYS[1], 'count', 1)
 redis.call('PEXPIRE', KEYS[1], ARGV[2])
 return {1, redis.call('INCR', KEYS[2])}`
-	// KEYS: lock   ARGV: owner, channel
+	// releaseText is the script of a release. KEYS[1] is the lock. The ARGV are the owner and the channel that announces
+	// the release.
 	releaseText = `
 if redis.call('HGET', KEYS[1], 'owner') ~= ARGV[1] then return 0 end
 if redis.call('HINCRBY', KEYS[1], 'count', -1) > 0 then return 1 end
 redis.call('PUBLISH', ARGV[2], '')
 return redis.call('DEL', KEYS[1])`
-	// KEYS: lock   ARGV: owner, TTL in ms
+	// renewText is the script of a renewal. KEYS[1] is the lock. The ARGV are the owner and the TTL in ms.
 	renewText = `
 if redis.call('HGET', KEYS[1], 'owner') ~= ARGV[1] then return 0 end
 return redis.call('PEXPIRE', KEYS[1], ARGV[2])`
 )
 
-// edits are faults of the scripts: a part of a script and the text that replaces it.
+// edits maps the name of a fault to the change that plants it in the scripts: the first text is replaced by the second.
 var edits = map[string][2]string{
 	"noTTL":          {"redis.call('PEXPIRE', KEYS[1], ARGV[2])\nreturn {1", "return {1"},
 	"halfTTL":        {"ARGV[2])\nreturn {1", "ARGV[2] / 2)\nreturn {1"},
@@ -61,12 +63,12 @@ var edits = map[string][2]string{
 		"return redis.call('PEXPIRE', KEYS[1], ARGV[2] + redis.call('PTTL', KEYS[1]))",
 	},
 	"expiresLater": {"redis.call('PEXPIRE', KEYS[1], ARGV[2])\nreturn {1", "return {1"},
-	// a variant that is no fault: the message names the lock
+	// namesIt is not a fault: the message that announces a release may contain the lock's name.
 	"namesIt": {"ARGV[2], ''", "ARGV[2], KEYS[1]"},
 }
 
-// redisLock is a lock in a Redis hash. A release is announced on a channel, to which each waiter has its own
-// subscription.
+// redisLock is a lock in a Redis hash, with the planted defects. A release is announced on a channel, to which each
+// waiter subscribes separately.
 type redisLock struct {
 	defects
 	config                  goredis.Config
@@ -140,7 +142,8 @@ func (l *redisLock) lease(key string, ttl time.Duration) *redisLease {
 	return &redisLease{lock: l, name: l.name(key), token: token, ttl: ttl, began: time.Now()}
 }
 
-// termed returns a lease with the given TTL, which some faults replace by another TTL.
+// termed returns a lease of key that has not been requested yet. Its TTL is ttl, unless a fault replaces it. A TTL
+// below a millisecond is an error.
 func (l *redisLock) termed(key string, ttl time.Duration) (*redisLease, error) {
 	switch {
 	case l.defects["lockersTTL"] || l.defects["anyTTL"] && ttl < time.Millisecond:
@@ -221,8 +224,9 @@ func (l *redisLock) get(ctx context.Context, lease *redisLease) (strategies.Leas
 	return lease, nil
 }
 
-// wait waits for events of its subscription and tries the lock after each: a message, or a confirmation that the
-// subscription has started, even on a new connection.
+// wait subscribes to the lock's channel and tries the lock after each message and each confirmation of the
+// subscription. go-redis subscribes again after a reconnect, which causes another confirmation. left is the remaining
+// time of the holder's lease.
 func (l *redisLock) wait(ctx context.Context, lease *redisLease, left time.Duration) error {
 	if l.defects["everyFifth"] && l.waits.Add(1)%5 == 0 {
 		lease.planted = true
@@ -271,8 +275,8 @@ func (l *redisLock) wait(ctx context.Context, lease *redisLease, left time.Durat
 	}
 }
 
-// sleeps returns how long a waiter sleeps without a message if the holder's lease lasts for left: at most a second,
-// because the subscription may be at a former primary. Some faults make it sleep longer.
+// sleeps returns how long a waiter sleeps without a message. left is the remaining time of the holder's lease. A
+// correct waiter sleeps for at most a second, because its subscription may be at a former primary.
 func (l *redisLock) sleeps(left time.Duration) time.Duration {
 	switch {
 	case l.defects["trustsMessages"]:
@@ -296,7 +300,8 @@ func (l *redisLock) poll(ctx context.Context, lease *redisLease) error {
 	}
 }
 
-// leaves reports whether a cancelled wait leaves its subscription open because of a fault.
+// leaves applies the faults of a cancelled wait, such as a connection that it leaves open. It reports whether sub must
+// stay open because of a fault.
 func (l *redisLock) leaves(sub *redis.PubSub, lease *redisLease) bool {
 	switch {
 	case l.defects["keepsSubscribed"]:
@@ -373,7 +378,8 @@ func (l *redisLock) try(ctx context.Context, lease *redisLease) (got bool, left 
 	return true, 0, nil
 }
 
-// answered makes a call that returns when ctx ends, unless a fault prevents this.
+// answered returns the result of call. If ctx ends first, it returns at once with an error. With the faults
+// waitsForAnswers and tellsLoss, it always waits for the result.
 func answered[T any](ctx context.Context, l *redisLock, call func() (T, error)) (T, error) {
 	if l.defects["waitsForAnswers"] || l.defects["tellsLoss"] {
 		return call()
@@ -381,7 +387,7 @@ func answered[T any](ctx context.Context, l *redisLock, call func() (T, error)) 
 	return within.Get(ctx, &l.releases.Calls, call)
 }
 
-// hashTag returns the part of a key that a cluster hashes.
+// hashTag returns the part of key from which a cluster computes the slot.
 func hashTag(key string) string {
 	if _, rest, ok := strings.Cut(key, "{"); ok {
 		if tag, _, ok := strings.Cut(rest, "}"); ok && tag != "" {

@@ -12,7 +12,7 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// connect replaces the Locker's client if the lock has a fault of its client.
+// connect replaces the lock's client if pinsAddress, pinsSlots or dialsItself is among the defects.
 func (l *redisLock) connect() {
 	node := l.config.Nodes[0]
 	switch {
@@ -54,7 +54,8 @@ func (l *redisLock) dial(ctx context.Context, network, address string, dial stor
 	return c, err
 }
 
-// remember leaves a key or a connection for each lock if the fault is one that does.
+// remember applies two faults when the lock is used for the first time with this name: "records" creates a key, and
+// "dialsEach" opens a connection.
 func (l *redisLock) remember(ctx context.Context, name string) {
 	if !l.defects["records"] && !l.defects["dialsEach"] {
 		return
@@ -75,7 +76,8 @@ func (l *redisLock) remember(ctx context.Context, name string) {
 	}
 }
 
-// believed reports whether a waiter takes an event of its channel for a grant because of a fault.
+// believed applies two faults of a waiter that trusts messages. With "deletesNamed" it deletes the key that the message
+// names. With "believes" it takes the message for a grant, and only then does believed return true.
 func (l *redisLock) believed(ctx context.Context, event any, lease *redisLease) bool {
 	m, isMessage := event.(*redis.Message)
 	if isMessage && l.defects["deletesNamed"] && m.Payload != lease.name {
@@ -88,7 +90,7 @@ func (l *redisLock) believed(ctx context.Context, event any, lease *redisLease) 
 	return lease.planted
 }
 
-// forget deletes the keys that remember left and closes the connections.
+// forget deletes the keys that remember created, and closes the clients and subscriptions in toClose.
 func (l *redisLock) forget() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -104,14 +106,16 @@ func (l *redisLock) forget() {
 	l.toClose = nil
 }
 
-// isYes reports whether the lock takes an error for a grant because of a fault.
+// isYes reports whether a fault makes the lock treat err as a grant.
 func (l *redisLock) isYes(err error) bool {
 	_, refused := errors.AsType[redis.Error](err)
 	_, broken := errors.AsType[*net.OpError](err)
 	return l.defects["refusalIsYes"] && refused || l.defects["silenceIsYes"] && broken
 }
 
-// insists returns the result of a release after its reply, which some faults change.
+// insists returns given and err, the result of a release, unless a fault changes them. With "givesUp", a release that
+// the server refused counts as successful. With "deletesAgain", insists deletes the lock's key after any other error,
+// without checking the owner.
 func (lease *redisLease) insists(ctx context.Context, given bool, err error) (bool, error) {
 	l := lease.lock
 	if err == nil {
@@ -128,8 +132,9 @@ func (lease *redisLease) insists(ctx context.Context, given bool, err error) (bo
 	return given, err
 }
 
-// lookAndDelete checks the owner and deletes the lock in two steps, which is the fault looksFirst.
-func (lease *redisLease) lookAndDelete(ctx context.Context) (bool, error) {
+// checkThenDelete is the release with the fault "looksFirst": it checks the owner with one command and deletes the lock
+// with another.
+func (lease *redisLease) checkThenDelete(ctx context.Context) (bool, error) {
 	client := lease.lock.client
 	owner, err := client.HGet(ctx, lease.name, "owner").Result()
 	if errors.Is(err, redis.Nil) || err == nil && owner != lease.token {
@@ -142,10 +147,12 @@ func (lease *redisLease) lookAndDelete(ctx context.Context) (bool, error) {
 	return n == 1, err
 }
 
-// Lost returns nil for a lease that is not renewed.
+// Lost returns a channel that is closed when a renewal finds that the lease is lost. The channel is nil if no watchdog
+// renews the lease.
 func (lease *redisLease) Lost() <-chan struct{} { return lease.lost }
 
-// find records the result of a renewal and reports whether the lease is lost.
+// find reports whether err, the result of a renewal, means that the lease is lost. If so, it closes the channel of
+// Lost, unless a release has begun. With the fault tellsLoss, it closes the channel even then.
 func (lease *redisLease) find(err error) bool {
 	if !errors.Is(err, strategies.ErrNotHeld) {
 		return false

@@ -16,8 +16,8 @@ import (
 	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
-// localLock is one instance of a semaphore in the process. It serves waiters in the order of their arrival. With
-// goesRound it serves the present waiters of one instance and then those of the next.
+// localLock is one instance of an in-process semaphore, which serves waiters in the order of arrival. With the fault
+// "goesRound", it serves all present waiters of one instance before those of the next.
 type localLock struct {
 	defects
 	permits int
@@ -26,7 +26,7 @@ type localLock struct {
 	*localKeys
 }
 
-// localKeys is the state that the instances share.
+// localKeys holds the queue of each key. All instances of a lock share one localKeys.
 type localKeys struct {
 	mu   sync.Mutex
 	keys map[string]*localQueue
@@ -88,7 +88,7 @@ func (l *localLock) TryAcquire(_ context.Context, key string) (strategies.Lease,
 	return nil, strategies.ErrHeld
 }
 
-// queue returns the queue of a key. The caller holds mu.
+// queue returns the queue of a key, and creates it if the key is new. The caller holds mu.
 func (l *localLock) queue(key string) *localQueue {
 	key = l.config.Key(key)
 	q := l.keys[key]
@@ -156,7 +156,7 @@ func (l *localLock) acquire(ctx context.Context, key, owner string) (strategies.
 	return nil, ctx.Err()
 }
 
-// grant grants a lease to a waiter. The caller holds mu.
+// grant adds a lease of owner to the holders of q. The caller holds mu.
 func (l *localLock) grant(q *localQueue, owner string) *localLease {
 	if q.grants++; !l.defects["repeats"] || q.grants%3 != 0 {
 		q.fence++
@@ -166,7 +166,7 @@ func (l *localLock) grant(q *localQueue, owner string) *localLease {
 	return lease
 }
 
-// free ends a lease and grants the next. The caller holds mu.
+// free ends a lease. If a client waits, free grants a new lease to the next waiter. The caller holds mu.
 func (l *localLock) free(q *localQueue, lease *localLease) {
 	q.holders = slices.DeleteFunc(q.holders, func(h *localLease) bool { return h == lease })
 	if len(q.waiters) == 0 || l.defects["oneAtATime"] && q.woken != nil && q.woken.count > 0 {
@@ -182,7 +182,7 @@ func (l *localLock) free(q *localQueue, lease *localLease) {
 	}
 }
 
-// next returns the index of the waiter that is served next. The caller holds mu.
+// next returns the index in q.waiters of the waiter to serve. The caller holds mu.
 func (l *localLock) next(q *localQueue) (n int) {
 	if !l.defects["goesRound"] {
 		return 0
@@ -227,7 +227,8 @@ func (lease *localLease) Release(context.Context) error {
 	return nil
 }
 
-// quorumLock requests the lock from all nodes concurrently until a majority grants it.
+// quorumLock requests the lock from all nodes concurrently. A client holds it if a majority of the nodes has granted
+// it.
 type quorumLock struct {
 	defects
 	config   goredis.Config
@@ -248,7 +249,7 @@ func (l *quorumLock) needed() int {
 	return n + 1
 }
 
-// each calls do for all nodes concurrently and returns for how many it returned true.
+// each calls do for all nodes concurrently and returns the number of calls that returned true.
 func (l *quorumLock) each(do func(redis.UniversalClient) bool) int {
 	var count atomic.Int64
 	var all sync.WaitGroup
@@ -270,7 +271,7 @@ func (l *quorumLock) Acquire(ctx context.Context, key string) (strategies.Lease,
 	lease := &quorumLease{lock: l, name: l.config.Key(key)}
 	for {
 		l.config.Probe.Attempt()
-		// Each round has a new token. Otherwise a late command of one round could take effect in a later one.
+		// Each round has a new token, so that a late command of one round has no effect on a later round.
 		lease.token, lease.freed, lease.released = fmt.Sprint(l.instance, l.last.Add(1)), 0, false
 		lease.until = time.Now().Add(l.config.TTL)
 		votes := l.each(func(client redis.UniversalClient) bool {
@@ -307,7 +308,8 @@ type quorumLease struct {
 
 func (lease *quorumLease) ValidUntil() time.Time { return lease.until }
 
-// Release may be repeated. Nodes that an earlier call freed count as freed.
+// Release returns nil once a majority of the nodes has freed the lock. Nodes that an earlier call has freed count too,
+// so a failed release can be repeated.
 func (lease *quorumLease) Release(ctx context.Context) error {
 	var failed atomic.Int64
 	lease.freed += lease.lock.each(func(client redis.UniversalClient) bool {

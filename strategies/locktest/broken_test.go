@@ -23,14 +23,15 @@ type subject struct {
 	info strategies.Info
 	open func(goredis.Config) (strategies.Locker, error)
 
-	// check is the check that must report promise as broken, with one of the texts in seen. The fault may also break the
-	// promises in also, but no others. All four fields are empty for a correct lock.
+	// check names the check that must detect the fault. It must report promise as broken, in a failure that contains one
+	// of the texts in seen. The fault may also break the promises in also, but no others. All four fields are empty for a
+	// correct lock.
 	check, promise string
 	seen, also     []string
 }
 
-// defects are the names of the faults planted in a lock. Some names are variants that are no fault. A lock without
-// defects is correct.
+// defects are the names of the faults planted in a lock. A lock without defects is correct. A few names, such as polls,
+// are not faults but select another correct variant.
 type defects map[string]bool
 
 func faultsOf(names string) defects {
@@ -59,10 +60,11 @@ func claims(all ...func(*strategies.Claims)) strategies.Claims {
 	return c
 }
 
-// byRedis declares the check that every lock whose leases end by Redis's clock fails.
+// byRedis is the limit of all locks whose leases end by Redis's clock: they fail the check "clock set forward".
 var byRedis = []strategies.Limit{{Check: "clock set forward", Because: "Redis ends leases by its clock"}}
 
-// onRedis returns a redisLock with the named faults.
+// onRedis returns the subject of a redisLock. names lists its planted faults, separated by spaces. claimed lists its
+// claims other than exclusion and recovery; it always claims these two.
 func onRedis(names string, claimed ...func(*strategies.Claims)) subject {
 	f := faultsOf(names)
 	info := strategies.Info{
@@ -80,12 +82,13 @@ func onRedis(names string, claimed ...func(*strategies.Claims)) subject {
 	}}
 }
 
-// polling returns a redisLock whose waiters poll, with the named faults.
+// polling does the same as onRedis, but the waiters of its lock poll.
 func polling(names string, claimed ...func(*strategies.Claims)) subject {
 	return onRedis("polls "+names, claimed...)
 }
 
-// inProcess returns a localLock with one instance and the named faults.
+// inProcess returns the subject of a localLock that allows only one instance. names lists its planted faults, and
+// permits is its capacity.
 func inProcess(names string, permits int, claimed ...func(*strategies.Claims)) subject {
 	f := faultsOf(names)
 	info := strategies.Info{
@@ -96,7 +99,8 @@ func inProcess(names string, permits int, claimed ...func(*strategies.Claims)) s
 	}}
 }
 
-// inCohorts returns a localLock with several instances, which get the lock in turn, and the named faults.
+// inCohorts returns the subject of a localLock with several instances, which get the lock in turn. names lists its
+// planted faults.
 func inCohorts(names string) subject {
 	s, keys := inProcess("", 1, bounded), &localKeys{keys: map[string]*localQueue{}}
 	s.info.MaxInstances = 0
@@ -106,7 +110,7 @@ func inCohorts(names string) subject {
 	return s
 }
 
-// ofNodes returns a quorumLock with the named faults.
+// ofNodes returns the subject of a quorumLock on five nodes. names lists its planted faults.
 func ofNodes(names string) subject {
 	f := faultsOf(names)
 	info := strategies.Info{
@@ -123,11 +127,11 @@ func ofNodes(names string) subject {
 
 func (s subject) called(name string) subject { s.name = name; return s }
 
-// but changes the subject's Info.
+// but lets change edit the subject's Info, and returns the subject.
 func (s subject) but(change func(*strategies.Info)) subject { change(&s.info); return s }
 
-// fails sets the check that must detect the fault, and the texts of which the failure must contain one. The broken
-// promise is the check's own unless breaking sets another one.
+// fails sets the name of the check that must detect the subject's fault. A failure must contain at least one of the
+// texts in seen. The promise that must be reported as broken is that of the check, unless breaking sets another one.
 func (s subject) fails(name string, seen ...string) subject {
 	checks := locktest.Checks()
 	i := slices.IndexFunc(checks, func(c locktest.Check) bool { return c.Name == name })
@@ -140,7 +144,7 @@ func (s subject) breaking(promise string, also ...string) subject {
 	return s
 }
 
-// fixture returns the fixture for all checks of one subject, which run one after the other.
+// fixture returns a fixture with servers, for all checks of the subject.
 func (s subject) fixture(t *testing.T) locktest.Fixture {
 	t.Helper()
 	f := redisservers.Fixture(t, s.info.Nodes, s.open)
@@ -154,8 +158,8 @@ func (s subject) fixture(t *testing.T) locktest.Fixture {
 	return f
 }
 
-// judge runs the check that must detect the fault once, as users do. On a correct lock it runs all checks. It compares
-// the results with the expected ones.
+// judge runs the check that must detect the subject's fault, or all checks if the lock is correct. It runs each check
+// once, as users do, and reports every unexpected result.
 func (s subject) judge(t *testing.T) {
 	fixture, checks := s.fixture(t), locktest.Checks()
 	if s.check != "" {
@@ -172,7 +176,7 @@ func (s subject) judge(t *testing.T) {
 	}
 }
 
-// found reports whether the result names the expected promise with one of the expected texts.
+// found reports whether a failure in the result names the expected promise and contains one of the expected texts.
 func (s subject) found(v locktest.Result) bool {
 	return slices.ContainsFunc(v.Failures, func(f locktest.Failure) bool {
 		return f.Check == s.check && f.Promise == s.promise &&
@@ -180,7 +184,8 @@ func (s subject) found(v locktest.Result) bool {
 	})
 }
 
-// wrong returns an error for each unexpected result.
+// wrong returns an error message for each unexpected result. If the lock has a planted fault that no result reports, it
+// returns a message for this, too.
 func (s subject) wrong(results []locktest.Result) (wrong []string) {
 	for _, v := range results {
 		if v.Verdict == locktest.NotTried || v.Verdict == locktest.NotJudged {
@@ -212,8 +217,8 @@ func TestSuite(t *testing.T) {
 	_ = all.Wait()
 }
 
-// correct returns locks that must pass all checks. It includes the correct quorum of this package only in make others,
-// because in make test redlock's own package already tests a correct quorum.
+// correct returns locks that must pass all checks. The correct quorum is included only in make others. In make test,
+// the tests of package redlock already cover a correct quorum.
 func correct() []subject {
 	all := []subject{
 		onRedis("", fencing, reentrant, watchdog).called("a correct lock on Redis"),
@@ -229,7 +234,8 @@ func correct() []subject {
 	return all
 }
 
-// These promises are also tested by checks that are made for other promises.
+// Each of these promises may be reported as broken by several checks, in addition to or instead of the promise of the
+// check itself.
 const (
 	exclusive = "never more holders than permits"
 	tidy      = "there are no leftovers"
@@ -237,19 +243,19 @@ const (
 	ungranted = "a lock that is granted after its client has given up is freed"
 )
 
-// broken returns locks with one planted fault each, and the check that must detect it.
+// broken returns locks, each with one planted fault and the check that must detect this fault.
 func broken() []subject {
 	const again, left = "before a client that had requested it earlier", "keys and channels are left"
 	const stands = "have not got the lock"
 	return []subject{
-		// Exclusion.
+		// These faults break exclusion.
 		polling("everyFifth").called("every fifth wait is granted although another client holds the lock").
-			fails("exclusion", "it is drawn in "),
+			fails("exclusion", "which is drawn in "),
 		inProcess("morePermits", 3).called("one permit more").
 			fails("permits", "1 more leases than the 3 permits were granted").breaking(exclusive),
 		inProcess("morePermits", 1).called("one holder more").fails("exclusion", "found more holders than permits"),
 
-		// Releases by other clients than the holder.
+		// These faults let a client release a lock that it does not hold.
 		polling("blind").called("a release that does not check the owner").
 			fails("stranger", "the release of an ended lease freed the next holder's lock"),
 		polling("sameToken").called("one owner token for all callers of an instance").
@@ -259,14 +265,14 @@ func broken() []subject {
 		polling("lateIsFine ownRecord").called("a late release returns no error").
 			fails("late release", "returned <nil>, want ErrNotHeld"),
 
-		// TTLs, validity and watchdogs.
+		// These are faults of TTLs, validity and watchdogs.
 		polling("noTTL").called("no TTL").fails("dead holder", "has died"),
 		polling("halfTTL").called("half the TTL").fails("validity", "before the end of a lease's validity"),
 		polling("validFromReply").called("validity counted from the reply").
 			fails("validity", "reports a validity that ends"),
 		polling("validFromWait handsOutLate").called("validity counted from the beginning of the wait").
 			fails("validity", "before the grant"),
-		polling("extendsNothing").called("Extend does nothing").fails("extend", "ran out with its first TTL"),
+		polling("extendsNothing").called("Extend does nothing").fails("extend", "ended when its first TTL ran out"),
 		polling("addsUp").called("Extend adds to what is left").fails("extend", "extensions add up"),
 		polling("lockersTTL").called("a call's TTL is ignored").
 			fails("TTL of a call", "returned a lease that is valid for"),
@@ -275,7 +281,7 @@ func broken() []subject {
 		polling("neverShorter").called("a call's TTL cannot be shorter than the Locker's").
 			fails("TTL of a call", "has not run out after"),
 		polling("renewsAll", watchdog).called("a watchdog that renews leases with a TTL of their own").
-			fails("TTL of a call", "has not run out after", "ran out with its Locker's TTL"),
+			fails("TTL of a call", "has not run out after", "ended when the Locker's shorter TTL ran out"),
 		polling("noRenewal", watchdog).called("a watchdog that renews nothing").
 			fails("watchdog", "a living holder's lease ran out"),
 		polling("renewsFirstOnly", watchdog).called("a watchdog of an instance's first lease only").
@@ -287,7 +293,7 @@ func broken() []subject {
 		polling("outlivesClose", watchdog).called("a watchdog that outlives its process").
 			fails("watchdog", "keeps renewing its lease"),
 
-		// Waits and wake-ups.
+		// These faults strand waiters or break cancelled waits.
 		onRedis("noRecheck").called("no check of the lock after subscribing").
 			fails("release before the wait", "just before its command"),
 		onRedis("trustsMessages").called("waiters that rely on messages only").
@@ -313,7 +319,7 @@ func broken() []subject {
 			fails("overtaking", again),
 		inProcess("lastFirst", 1, bounded).called("the last waiter is served first").fails("overtaking", again),
 
-		// Leftovers.
+		// These faults leave keys, connections or goroutines behind.
 		onRedis("registers").called("a waiter that gave up stays registered").fails("given-up waits", left),
 		onRedis("registers").called("a waiter that gave up stays registered, and the lock's key may stay").
 			but(func(i *strategies.Info) { i.Persistent = []string{"{key}:fence", "{key}"} }).
@@ -328,7 +334,7 @@ func broken() []subject {
 		polling("dialsItself leavesGoroutine").called("Close leaves a goroutine").
 			fails("acquire and release", "goroutines are left").breaking(tidy),
 
-		// Tokens, owners, permits, keys.
+		// These are faults of fencing tokens, owners, permits and keys.
 		inProcess("repeats", 1, fencing).called("every third fencing token repeats").fails("fencing", "was granted twice"),
 		polling("tokensGoBack", fencing).called("fencing tokens go back").fails("fencing", "came after"),
 		inProcess("forgetful", 1, reentrant).called("an owner that acquires again is not recognised").
@@ -336,7 +342,7 @@ func broken() []subject {
 		polling("firstRelease", reentrant).called("the first release frees").
 			fails("re-entrance", "the lock was free after 1 of 3 releases"),
 		inProcess("oneAtATime", 3).called("one wake-up at a time").
-			fails("permits", "3 permits were released, and"),
+			fails("permits", "3 permits were released, but"),
 		inProcess("robs", 1).called("Close takes the locks from their holders").fails("closed", "lock not held"),
 		inProcess("neverCloses", 1).called("Close does nothing").
 			fails("closed", "an acquire after Close was granted"),
@@ -345,7 +351,7 @@ func broken() []subject {
 			breaking("every string is a separate "+
 				"key", tidy), // the fencing counter of a lock has the name of no lock that the check used
 
-		// Server and network faults.
+		// These faults show only when servers or the network fail.
 		polling("evalsha").called("a release relies on the script cache").fails("flushed scripts", "NOSCRIPT"),
 		ofNodes("half").called("half of the nodes is enough").fails("dead nodes", "only 2 of 5 nodes were alive"),
 
@@ -382,7 +388,7 @@ func broken() []subject {
 		polling("noSettling").called("an acquire that hung is never released").
 			fails("hanging server", "is not free"),
 		polling("reportsLate", watchdog).called("a watchdog that waits for its renewals").
-			fails("loss in time", "is not reported as"),
+			fails("loss in time", "must be reported as lost, but it is not"),
 		polling("forgetsRelease").called("a release is not repeated").fails("refused release", "is not free"),
 		polling("givesUp").called("a release that was refused is forgotten").fails("refused writes", stands),
 		polling("refusalIsYes").called("a replica's refusal counts as a grant").
@@ -390,7 +396,7 @@ func broken() []subject {
 		polling("pinsAddress").called("an address that is never resolved again").fails("failover", stands),
 		onRedis("staysBehind").called("subscriptions stay at the old primary").
 			fails("sentinel", "have not got the lock"),
-		polling("records").called("each lock leaves a key").fails("idle keys", left),
+		polling("records").called("each lock leaves a key").fails("idle keys", "idle locks left behind"),
 		polling("dialsEach").called("each lock keeps a connection").
 			fails("connections", "connections outside its pool"),
 		onRedis("").called("undeclared connections of waiters").

@@ -24,14 +24,14 @@ import (
 	"github.com/lockbench/lockbench/strategies/locktest"
 )
 
-// lookResult counts the looks at one lock. A look is one run of the check that must detect its fault.
+// lookResult counts the looks at one broken lock. A look is one run of the check that must detect the lock's fault.
 type lookResult struct {
 	looks, misses int
 	took          time.Duration // in total, by all looks
 	missed        []string      // the results of the last few misses
 }
 
-// detection counts, for each broken lock, how often one run of the suite detects its fault.
+// detection counts, for each broken lock, how many looks detected its fault.
 type detection struct {
 	mu  sync.Mutex
 	all map[string]lookResult // by the subject's name
@@ -43,8 +43,9 @@ const (
 )
 
 // TestDetection judges every broken lock LOCKBENCH_LOOKS times (100 by default), for at most an hour in total. Each
-// look runs the check that must detect the lock's fault once, as a user does. The test writes the share of successful
-// looks to docs/evidence/DETECTION.md in the directory LOCKBENCH_DETECTION.
+// look is a single run of the check that must detect the lock's fault, because a user runs each check once. At most
+// mostMisses looks at one lock may miss its fault. The test writes the share of successful looks to
+// docs/evidence/DETECTION.md in the directory LOCKBENCH_DETECTION.
 func TestDetection(t *testing.T) {
 	dir := os.Getenv("LOCKBENCH_DETECTION")
 	if dir == "" {
@@ -72,8 +73,8 @@ func TestDetection(t *testing.T) {
 	}
 }
 
-// atATime judges all broken locks once, then all again, and so on, so that they have had nearly the same number of
-// looks when the hour is over.
+// atATime judges every broken lock once, then every lock a second time, and so on, often times in total. If ctx ends
+// before that, all locks have had nearly the same number of looks.
 func (d *detection) atATime(ctx context.Context, t *testing.T, often int) {
 	var all errgroup.Group
 	all.SetLimit(looksAtATime)
@@ -90,7 +91,8 @@ func (d *detection) atATime(ctx context.Context, t *testing.T, often int) {
 	_ = all.Wait()
 }
 
-// look judges a broken lock once, by the check that must detect its fault.
+// look judges s once, by the check that must detect its fault, and adds the result to d. It does not count a check that
+// ctx has cancelled.
 func (d *detection) look(ctx context.Context, t *testing.T, s subject) {
 	v := check(t, s.check).Judge(ctx, s.fixture(t), s.info)
 	if errors.Is(v.Err, context.DeadlineExceeded) && ctx.Err() != nil { // the test was cancelled
@@ -113,9 +115,10 @@ func (d *detection) table() []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, `# How often the suite finds a fault
 
-Package strategies/locktest is tested on correct locks with one fault each. A user runs the suite once, so each row says how
-often one run finds the fault: a look is one run of the check that is meant for it, on servers of its own, and it counts only
-if the check says what is wrong in the words of that promise. Not more than %d look at each may miss.
+Package strategies/locktest is tested on correct locks with one planted fault each. A user runs the suite once, so each
+row reports how often one run finds the fault. A look is one run of the check that must detect the fault, on servers
+that no other check uses. A look succeeds only if the check reports the expected promise as broken. At most %d look at
+each lock may miss.
 
 Written by %[2]s on %[3]s, %[4]s/%[5]s with %[6]d cores, %[7]d looks at a time.
 
@@ -137,7 +140,7 @@ Written by %[2]s on %[3]s, %[4]s/%[5]s with %[6]d cores, %[7]d looks at a time.
 	return b.Bytes()
 }
 
-func TestChecksSayWhatTheyProve(t *testing.T) {
+func TestChecksDescribeThemselves(t *testing.T) {
 	names := map[string]bool{}
 	for _, c := range locktest.Checks() {
 		if names[c.Name] {
@@ -158,7 +161,8 @@ func verdicts(results []locktest.Result) map[string]locktest.Verdict {
 	return all
 }
 
-// The fixture of a lock without servers needs only Open.
+// TestJudgeWithoutServers judges an in-process lock with a Fixture that has only Open. The checks that need servers
+// must be NotApplicable, and no check may fail or lack a verdict.
 func TestJudgeWithoutServers(t *testing.T) {
 	s := inProcess("", 1, fifo)
 	results := locktest.Judge(t.Context(), locktest.Fixture{Open: s.open, Rounds: 2}, s.info)
@@ -181,8 +185,9 @@ func TestJudgeWithoutServers(t *testing.T) {
 	}
 }
 
-// A check does not pass if the fixture lacks what it needs, and its result gives the reason.
-func TestWhatIsNotTried(t *testing.T) {
+// TestSkippedChecksHaveReasons runs checks on fixtures that lack a function or whose functions fail. No such check may
+// pass, and its result must give the reason.
+func TestSkippedChecksHaveReasons(t *testing.T) {
 	s := polling("")
 	node := redistest.Start(t).Node(t)
 	bare := locktest.Fixture{Open: s.open, Nodes: func() []goredis.Node { return []goredis.Node{node} }}
@@ -195,7 +200,7 @@ func TestWhatIsNotTried(t *testing.T) {
 	ending := bare
 	ending.Kill = func(int) error { runtime.Goexit(); return nil }
 	ending.Revive = failing.Revive
-	slow := errors.New("it did not respond to the request open within 30s")
+	slow := errors.New("the driver did not respond to the request open within 30s")
 	closed, late, unprepared := bare, bare, bare
 	closed.Open = func(goredis.Config) (strategies.Locker, error) { return nil, slow }
 	opened := 0
@@ -239,9 +244,12 @@ func TestWhatIsNotTried(t *testing.T) {
 		{"no Clock", "clock set back", t.Context(), bare, locktest.NotTried, nil, "whose clock can be set"},
 		{"Pause fails", "lost reply", t.Context(), failing, locktest.NotJudged, broken, "no such process"},
 		{"Kill fails", "restarted server", t.Context(), failing, locktest.NotJudged, broken, "no such process"},
-		{"Open fails", "try-lock", t.Context(), closed, locktest.NotJudged, slow, "open: it did not respond"},
-		{"a second Open fails", "idle keys", t.Context(), late, locktest.NotJudged, slow, "open: it did not respond"},
-		{"Prepare fails", "try-lock", t.Context(), unprepared, locktest.NotJudged, slow, "prepare: it did not respond"},
+		{"Open fails", "try-lock", t.Context(), closed, locktest.NotJudged, slow, "open: the driver did not respond"},
+		{"a second Open fails", "idle keys", t.Context(), late, locktest.NotJudged, slow, "open: the driver did not respond"},
+		{
+			"Prepare fails", "try-lock", t.Context(), unprepared, locktest.NotJudged, slow,
+			"prepare: the driver did not respond",
+		},
 		{
 			"Kill ends the goroutine", "restarted server", t.Context(), ending, locktest.NotJudged, nil,
 			"outside the suite",
@@ -258,7 +266,7 @@ func TestWhatIsNotTried(t *testing.T) {
 	}
 }
 
-// unready is a lock whose Prepare fails.
+// unready is a lock whose Prepare returns the embedded error.
 type unready struct {
 	strategies.Locker
 	error
@@ -266,8 +274,9 @@ type unready struct {
 
 func (u unready) Prepare(context.Context, []string) error { return u.error }
 
-// A failed check is Admitted if the lock's Info declares it as a limit, otherwise Broken. A passed check is never
-// Admitted.
+// TestLimits judges a lock that fails the check "slow answer" and passes the check "try-lock". The verdict on the
+// failed check must be Admitted if the lock's Info declares this check as a limit, and Broken if not. The passed check
+// must not be Admitted, even if it is declared as a limit.
 func TestLimits(t *testing.T) {
 	s := polling("handsOutLate")
 	node := redistest.Start(t).Node(t)
@@ -308,7 +317,7 @@ func (l bareLock) Acquire(ctx context.Context, key string) (strategies.Lease, er
 	return bareLease{lease}, nil
 }
 
-// bare returns a bareLock whose waiters poll, with the named faults.
+// bare returns the same subject as polling, with its lock wrapped in a bareLock.
 func bare(names string) subject {
 	s := polling(names)
 	open := s.open
@@ -319,16 +328,17 @@ func bare(names string) subject {
 	return s
 }
 
-// on returns the fixture that the example in the package's comment shows.
+// on returns a fixture for the server at addr, like the fixture in the example of the package comment.
 func (s subject) on(addr string) locktest.Fixture {
 	return locktest.Fixture{Open: s.open, Rounds: 6, Nodes: func() []goredis.Node {
 		return []goredis.Node{{Options: &redis.UniversalOptions{Addrs: []string{addr}}}}
 	}}
 }
 
-// All checks run on a first-time author's lock, one after the other on one server, with go-redis's default options and
-// with clients opened by the lock, by Nodes or by the test. They must report exactly the lock's faults and leave
-// nothing on the server. The cases include a lock that ignores the Prefix.
+// TestNewcomer judges locks as first-time authors write them. All checks of a lock run one after the other on one
+// server, with go-redis's default options. Depending on the case, the lock, Nodes or the test opens the clients. The
+// checks must report exactly the lock's faults, and leave no key that the lock does not declare. One lock ignores the
+// Prefix, which is not a fault.
 func TestNewcomer(t *testing.T) {
 	t.Parallel()
 	noTokens := bare("ignoresPrefix").but(func(i *strategies.Info) { i.Claims.Fencing = true })
@@ -413,7 +423,6 @@ func TestNewcomer(t *testing.T) {
 	}
 }
 
-// check returns the suite's check with the given name.
 func check(t *testing.T, name string) locktest.Check {
 	t.Helper()
 	checks := locktest.Checks()

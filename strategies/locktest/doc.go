@@ -34,8 +34,9 @@
 //     other clients.
 //   - trouble.go, hanging.go, server_faults.go: servers that forget, stop, hang, or die. network_faults.go: connections
 //     that break, or deliver late, at each step of a call.
-//   - history.go: the record of concurrent clients' calls, and the test whether one lock explains it; handoff's chaos
-//     test uses it too.
+//   - history.go: the history of concurrent clients' calls, and the test whether a correct lock could have produced it.
+//     The chaos test of package handoff uses both.
 //
-// The function that runs a check takes only the stage, with which it also reports failures and ends the check.
+// Each check is a function whose only argument is the stage. The function reports failures and ends the check with
+// methods of the stage.
 package locktest

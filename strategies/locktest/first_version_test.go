@@ -17,8 +17,8 @@ import (
 	"github.com/lockbench/lockbench/strategies/locktest"
 )
 
-// firstVersion wraps a correct lock and replaces some of its methods, like the first version of a lock whose methods
-// are not all written.
+// firstVersion wraps a correct lock and replaces some of its methods. It represents the first version of a lock, in
+// which some methods are not written yet.
 type firstVersion struct {
 	strategies.Locker
 	acquire func(context.Context, strategies.Locker, string) (strategies.Lease, error)
@@ -48,14 +48,14 @@ func (f firstVersion) Acquire(ctx context.Context, key string) (strategies.Lease
 	return firstLease{lease, f.release, nil}, nil
 }
 
-// firstTrier is a firstVersion whose try-lock waits.
+// firstTrier is a firstVersion whose TryAcquire waits, as Acquire does.
 type firstTrier struct{ firstVersion }
 
 func (f firstTrier) TryAcquire(ctx context.Context, key string) (strategies.Lease, error) {
 	return f.Acquire(ctx, key)
 }
 
-// firstLease is a lease whose type is not comparable.
+// firstLease is a lease whose type is not comparable, because it contains a slice.
 type firstLease struct {
 	strategies.Lease
 	release func(context.Context, strategies.Lease) error
@@ -71,8 +71,8 @@ func (l firstLease) Release(ctx context.Context) error {
 
 var errUnwritten = errors.New("not yet written")
 
-// firstVersions are locks that break a basic promise, with the check after which the suite must not try any further
-// check.
+// firstVersions are locks that break a basic promise. check names the check that must detect this, with a result that
+// contains the text seen. The suite must try no later check.
 var firstVersions = []struct {
 	name, check, seen string
 	lock              firstVersion
@@ -118,12 +118,12 @@ var firstVersions = []struct {
 	{"its try-lock waits", "strange keys", "a try-lock has not returned", firstVersion{tries: true}},
 }
 
-// grantedLease is a lease that no lock has granted.
+// grantedLease is the lease of an Acquire that returns without taking the lock.
 type grantedLease struct{}
 
 func (grantedLease) Release(context.Context) error { return nil }
 
-// open opens the first version on top of a correct lock.
+// open opens a correct lock and wraps it in f.
 func (f firstVersion) open(c goredis.Config) (strategies.Locker, error) {
 	if f.unopened {
 		return nil, errUnwritten
@@ -137,7 +137,7 @@ func (f firstVersion) open(c goredis.Config) (strategies.Locker, error) {
 }
 
 // TestFirstVersions checks that the suite tries no further checks on a lock that breaks a basic promise. Otherwise each
-// further check would wait for its patience because of the same fault.
+// further check would fail because of the same fault, and would first wait for its full patience.
 func TestFirstVersions(t *testing.T) {
 	t.Parallel()
 	for _, test := range firstVersions {
@@ -172,7 +172,8 @@ func TestFirstVersions(t *testing.T) {
 	}
 }
 
-// TestLeasesNeedNotBeComparable runs a check that uses leases as map keys on a lock whose leases are not comparable.
+// The check "refused writes" must pass on a lock whose leases are not comparable. Code that uses such a lease as a map
+// key panics.
 func TestLeasesNeedNotBeComparable(t *testing.T) {
 	t.Parallel()
 	s := bare("")
@@ -183,10 +184,12 @@ func TestLeasesNeedNotBeComparable(t *testing.T) {
 	}
 }
 
-// firstVariable is the environment variable that enables TestRunOfAFirstVersion; its value selects the lock.
+// firstVariable is the environment variable that enables TestRunOfAFirstVersion. Its value is the address of a server,
+// or "no server" for a fixture that fails.
 const firstVariable = "LOCKTEST_FIRST_VERSION"
 
-// TestRunOfAFirstVersion is the test that TestRunOnFirstVersions runs in a process of its own. It is skipped otherwise.
+// TestRunOfAFirstVersion runs the suite on a lock whose release fails. It is skipped unless firstVariable is set, as it
+// is in the process that TestRunOnFirstVersions starts.
 func TestRunOfAFirstVersion(t *testing.T) {
 	which := os.Getenv(firstVariable)
 	if which == "" {
@@ -205,14 +208,14 @@ func TestRunOfAFirstVersion(t *testing.T) {
 	}, s.info)
 }
 
-// TestRunOnFirstVersions checks the output of go test without -v for a lock that breaks a basic promise: one failure,
-// which is printed as soon as it is found, and the number of checks that were not tried.
+// TestRunOnFirstVersions checks what go test prints without -v for a lock that breaks a basic promise and for a fixture
+// that fails. It must print a single failure, and say that the other checks were not tried.
 func TestRunOnFirstVersions(t *testing.T) {
 	t.Parallel()
 	for which, want := range map[string][]string{
 		redistest.Start(t).Addr: {
 			"TestRunOfAFirstVersion/acquire_and_release: broken promise: a free lock can be acquired",
-			"checks were not tried, because other checks rely on a promise that the check \"acquire and release\" found broken",
+			"checks were not tried, because the check \"acquire and release\" found a promise broken on which other checks rely",
 		},
 		"no server": {"there is no server", "no check was tried, because the fixture of the first one failed"},
 	} {

@@ -61,7 +61,7 @@ func forgedMessages(s *stage) {
 	_ = f.close()
 }
 
-// forger receives a lock's messages and publishes forged ones. It uses the suite's own connections.
+// forger receives a lock's messages and publishes forged messages. It uses the suite's own connections.
 type forger struct {
 	*stage
 	ears    []*redis.PubSub   // one subscription per server
@@ -85,7 +85,7 @@ func (f *forger) close() (err error) {
 	return err
 }
 
-// channels returns the lock's channels on a server.
+// channels returns the lock's channels on a server, and records which of them are sharded.
 func (f *forger) channels(o *outside) []string {
 	ctx, pattern := context.Background(), "*"+f.id+"*"
 	plain, err := o.PubSubChannels(ctx, pattern).Result()
@@ -100,8 +100,8 @@ func (f *forger) channels(o *outside) []string {
 	return append(plain, sharded...)
 }
 
-// listen subscribes to the lock's sharded channels that exist now, and records the messages received so far. Patterns
-// cover all other channels.
+// listen subscribes to the lock's sharded channels that exist now, and records the messages received so far. The
+// pattern subscriptions of forger cover all other channels.
 func (f *forger) listen() {
 	ctx := context.Background()
 	for n, o := range f.outside {
@@ -128,25 +128,27 @@ func (f *forger) listen() {
 // word matches one part of a message, such as an id, a token or a name.
 var word = regexp.MustCompile(`[A-Za-z0-9]+`)
 
-// These patterns match the parts of a message that a forgery varies: the number in an id, a token, and a name such as
-// the process's, which is also part of a channel's name.
+// A forgery varies these parts of a message: the number in an id, a token, and a name. A name, such as that of a
+// process, is also part of a channel's name.
 var (
 	idNumber = regexp.MustCompile(`\b[0-9a-z]{1,3}\b`)
 	aToken   = regexp.MustCompile(`\b[0-9]{4,18}\b`)
 	aName    = regexp.MustCompile(`[A-Za-z0-9-]{8,}`)
 )
 
-// session and loggedIn are the key and value of a service's entry that belongs to no lock.
+// session and loggedIn are a key and its value, as a service may store them next to its locks. No message may delete
+// this key.
 const session, loggedIn = "session", "logged-in"
 
-// publish sends forgeries of each received message to all channels of the lock. It returns how many it sent.
+// publish sends forgeries of each received message to all channels of the lock. It returns the number of forgeries that
+// it sent.
 func (f *forger) publish() (sent int) {
 	ctx := context.Background()
 	for _, o := range f.outside {
 		f.must("use the lock's channels", o.Set(ctx, f.named(session), loggedIn, 0).Err())
 		channels := f.channels(o)
 		for _, shape := range slices.Sorted(maps.Keys(f.heard)) {
-			for texts := range slices.Chunk(f.madeUp(f.heard[shape], channels), 500) {
+			for texts := range slices.Chunk(f.forgeriesOf(f.heard[shape], channels), 500) {
 				_, err := o.Pipelined(ctx, func(p redis.Pipeliner) error {
 					for _, text := range texts {
 						for _, channel := range channels {
@@ -168,7 +170,7 @@ func (f *forger) publish() (sent int) {
 	return sent
 }
 
-// gone reports whether the session's key was deleted on a server, and deletes it on all servers.
+// gone reports whether the key session was missing on a server, and deletes the key on all servers.
 func (f *forger) gone() (gone bool) {
 	for _, o := range f.outside {
 		n, err := o.Del(context.Background(), f.named(session)).Result()
@@ -178,9 +180,10 @@ func (f *forger) gone() (gone bool) {
 	return gone
 }
 
-// madeUp returns forgeries of a received message: a copy, variants with the names of other processes (taken from the
-// channels' names) and of other locks and with other numbers and tokens, and invalid messages.
-func (f *forger) madeUp(heard string, channels []string) []string {
+// forgeriesOf returns forgeries of a received message: a copy, variants, and invalid messages. The variants contain
+// other numbers and tokens, the names of other locks, and the names of other processes. The names of processes are
+// taken from the channels' names.
+func (f *forger) forgeriesOf(heard string, channels []string) []string {
 	const lock = "\x00" // replaces the lock's name, whose parts must not be varied
 	locks := []string{f.prefix + f.named("key"), f.prefix + f.named("other"), f.named(session)}
 	made := []string{strings.ReplaceAll(heard, locks[0], lock)}
@@ -197,7 +200,8 @@ func (f *forger) madeUp(heard string, channels []string) []string {
 		f.named(session), loggedIn+" 1 "+f.named(session))
 }
 
-// vary returns each text with its first match replaced by each of the words.
+// vary returns, for each text and each word, the text with its first match replaced by the word. A text without a match
+// stays unchanged.
 func vary(texts []string, match *regexp.Regexp, words []string) (varied []string) {
 	for _, text := range texts {
 		at := match.FindStringIndex(text)
@@ -212,7 +216,8 @@ func vary(texts []string, match *regexp.Regexp, words []string) (varied []string
 	return varied
 }
 
-// numbers returns the lowest ids in base 36 and base 10.
+// numbers returns the numbers from 0 to 40 in base 36 and base 10, which the ids of a lock's first messages may
+// contain.
 func numbers() (all []string) {
 	for n := range int64(41) {
 		all = append(all, strconv.FormatInt(n, 36))

@@ -12,19 +12,20 @@ import (
 )
 
 // foundation records which basic promises the checks of a run have found broken. A lock that breaks a basic promise
-// fails nearly all later checks too, most of them only after their patience. A run therefore does not try them.
+// also fails nearly all later checks, and most of them take their full patience to fail. A run therefore does not try
+// these later checks.
 type foundation struct {
 	broken     string // why no later check is tried
 	unrecovers string // why no check that needs recovery is tried
 	waited     bool   // a check failed only after its patience
 }
 
-// hurriedPatience replaces usualPatience once a check has failed only after its patience. The run fails anyway by then,
-// and its author waits for the result.
+// hurriedPatience replaces usualPatience after a check that failed only when its patience had passed. Such a run can no
+// longer pass, so it should end soon: the lock's author waits for the result.
 const hurriedPatience = 8 * time.Second
 
-// judge runs a check on the fixture that furnish returns. A check that relies on a promise which an earlier check found
-// broken is NotTried.
+// judge runs a check on the fixture that furnish returns. If c relies on a promise that an earlier check found broken,
+// judge does not run c, and the result is NotTried.
 func (f *foundation) judge(ctx context.Context, c Check, furnish func() Fixture, info strategies.Info) Result {
 	if why := f.lacks(c); why != "" && c.Inapplicable(info) == "" {
 		return Result{Check: c.Name, Proves: c.Proves, Verdict: NotTried, Because: why}
@@ -61,7 +62,7 @@ func (f *foundation) learn(v Result) {
 	if v.early {
 		cause = v.Failures[len(v.Failures)-1]
 	}
-	reason := fmt.Sprintf("other checks rely on a promise that the check %q found broken: %s", v.Check, cause.Promise)
+	reason := fmt.Sprintf("the check %q found a promise broken on which other checks rely: %s", v.Check, cause.Promise)
 	switch v.Check {
 	case first:
 		if v.early {

@@ -15,15 +15,15 @@ const (
 	hangingRead = 8 * time.Second
 	// hangingCall is the timeout of a call's context while the servers hang.
 	hangingCall = 300 * time.Millisecond
-	// hangingLimit is the longest allowed delay between the end of a context and the return of its call, and between the
-	// end of a lease and the report of its loss. The usual delay is a tenth of it.
+	// hangingLimit limits two delays: from the end of a context to the return of the call with this context, and from the
+	// end of a lease to the report of its loss. Both delays are usually a tenth of this limit.
 	hangingLimit = 2 * time.Second
 	// refusedFor is how long the servers refuse a release.
 	refusedFor = 50 * time.Millisecond
 )
 
 // defaulting returns a client with go-redis's default options, under which commands do not end with their contexts.
-// Only its ReadTimeout is longer.
+// Only its ReadTimeout is longer than the default.
 func defaulting(o *redis.UniversalOptions) redis.UniversalClient {
 	o.ContextTimeoutEnabled, o.ReadTimeout, o.MaxRetries = false, hangingRead, 0
 	return dial(o)
@@ -47,7 +47,8 @@ func (s *stage) hang() (resume func()) {
 	return resume
 }
 
-// canHang ends the check if the fixture cannot pause its servers or the lock is an adapter.
+// canHang ends the check if the fixture cannot pause its servers, or if the lock is an adapter of a third-party
+// library.
 func (s *stage) canHang() {
 	if s.fixture.Pause == nil || s.fixture.Resume == nil {
 		s.notTried("the fixture cannot pause and resume its servers")
@@ -56,7 +57,7 @@ func (s *stage) canHang() {
 }
 
 // owned ends the check if the lock is an adapter of a third-party library, because only a change in the library could
-// make it pass.
+// make the check pass.
 func (s *stage) owned() {
 	if s.info.BlackBox {
 		s.notApplicable("it is an adapter of a third-party library, and only a change of the library could make it pass")
@@ -95,7 +96,7 @@ func hangingServer(s *stage) {
 		_ = s.again(lease)
 	}
 	for _, key := range []string{"acquired", "tried", "own", "taken"} {
-		s.comesBack(other, key, "the servers hung and continued")
+		s.checkAllPermitsReturn(other, key, "the servers hung and continued")
 	}
 }
 
@@ -109,7 +110,8 @@ func (s *stage) briefly(
 	}
 }
 
-// endsInTime expects a call to fail soon after the end of its context.
+// endsInTime ends the check with a failure unless the call returns an error within hangingLimit after the end of its
+// context.
 func (s *stage) endsInTime(w *waiter, what string) {
 	switch {
 	case !w.within(hangingCall + hangingLimit):
@@ -122,25 +124,26 @@ func (s *stage) endsInTime(w *waiter, what string) {
 	}
 }
 
-// comesBack checks that all permits can be acquired within the patience, which is shorter than longTTL. after describes
-// the fault that came before.
-func (s *stage) comesBack(i *instance, key, after string) {
+// checkAllPermitsReturn checks that all permits can be acquired within the patience. A lock that becomes free only at
+// the end of its lease fails the check, because longTTL is longer than the patience. after describes the preceding
+// fault.
+func (s *stage) checkAllPermitsReturn(i *instance, key, after string) {
 	var leases []strategies.Lease
 	for range s.info.Capacity {
 		w := s.waiterFor(i, key, i.Acquire)
 		if !w.within(s.patience) {
-			s.fatalf("%s; %v later a released lock is not free, and its TTL is %v", after, s.patience, longTTL)
+			s.fatalf("%s; %v later a released lock with a TTL of %v is not free", after, s.patience, longTTL)
 		}
 		if w.err != nil {
-			s.fatalf("%s, and an acquire returned %q", after, w.err)
+			s.fatalf("%s, and then an acquire returned %q", after, w.err)
 		}
 		leases = append(leases, w.lease)
 	}
 	s.release(leases...)
 }
 
-// lossInTime stops the servers before, during and after a renewal by the watchdog. The loss of the lease must be
-// reported soon after its end.
+// lossInTime stops the servers three times: before, during and after a renewal by the watchdog. Each time, the loss of
+// the lease must be reported within hangingLimit after the end of the lease.
 func lossInTime(s *stage) {
 	s.canHang()
 	s.expiring = true
@@ -161,11 +164,11 @@ func lossInTime(s *stage) {
 		resume()
 		_ = within(s.patience, lease.Release)
 		s.recovers(i)
-		s.comesBack(other, "key", "the servers hung and continued")
+		s.checkAllPermitsReturn(other, "key", "the servers hung and continued")
 	}
 }
 
-// reports checks that the loss of the lease is reported at most hangingLimit after its end.
+// reports checks that the loss of the lease is reported at most hangingLimit after the end of the lease.
 func (s *stage) reports(lost <-chan struct{}, lease strategies.Timed) {
 	for {
 		select {
@@ -176,14 +179,14 @@ func (s *stage) reports(lost <-chan struct{}, lease strategies.Timed) {
 		case <-time.After(10 * time.Millisecond):
 		}
 		if time.Since(lease.ValidUntil()) > hangingLimit {
-			s.fatalf("the servers hang, and a lease that its watchdog could not renew is not reported as lost %v after its "+
-				"end", hangingLimit)
+			s.fatalf("while the servers hang, a lease that its watchdog cannot renew must be reported as lost, but it is not "+
+				"%v after its end", hangingLimit)
 		}
 	}
 }
 
-// refusedRelease makes the servers refuse a release for a moment, and calls another release with an ended context. The
-// caller repeats neither, so the lock itself must.
+// refusedRelease makes the servers refuse a release and, a short time later, accept writes again. Then it calls another
+// release with a context that is already done. The caller repeats neither release, so the lock itself must repeat both.
 func refusedRelease(s *stage) {
 	s.owned()
 	i, other := s.open(longTTL), s.open(longTTL)
@@ -195,12 +198,12 @@ func refusedRelease(s *stage) {
 		time.Sleep(refusedFor)
 		accept()
 		s.release(leases[1:]...)
-		s.comesBack(other, "key", "the servers refused a release for a moment")
+		s.checkAllPermitsReturn(other, "key", "the servers refused a release for a moment")
 	}
 	leases := s.fill(i, "key")
 	ended, end := context.WithCancel(context.Background())
 	end()
 	_ = leases[0].Release(ended)
 	s.release(leases[1:]...)
-	s.comesBack(other, "key", "a release was called with an ended context")
+	s.checkAllPermitsReturn(other, "key", "a release was called with a context that was already done")
 }

@@ -54,7 +54,7 @@ type History struct {
 // NewHistory returns a history that begins now.
 func NewHistory() *History { return &History{began: time.Now()} }
 
-// Operations returns the operations that have returned so far, in the order of their calls.
+// Operations returns the operations whose calls have returned so far, in the order in which the calls began.
 func (h *History) Operations() []Operation {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -63,8 +63,9 @@ func (h *History) Operations() []Operation {
 	return operations
 }
 
-// Watch returns a Locker that records a client's calls of locker. It has a try-lock if locker has one. The calls of one
-// client must not overlap. The returned leases have the capabilities of locker's leases, as found by strategies.As.
+// Watch returns a Locker that records a client's calls of locker. The returned Locker implements strategies.Trier if
+// locker does. The calls of one client must not overlap. The returned leases have the capabilities of locker's leases,
+// as found by strategies.As.
 func (h *History) Watch(client int, locker strategies.Locker) strategies.Locker {
 	w := &watched{locker, h, client}
 	if trier, ok := strategies.As[strategies.Trier](locker); ok {
@@ -190,13 +191,13 @@ const checkLimit = 10 * time.Second
 
 // CheckHistory returns nil if the operations could have happened on the model's lock in some order, each at a moment
 // between its call and its return (linearizability, Herlihy and Wing, 1990; porcupine searches the order). Keys are
-// independent. It draws an impossible history as an HTML page in dir and names the page in the error; "" means the
-// system's directory for temporary files.
+// independent. It draws an impossible history as an HTML page in dir and names the page in the error. If dir is "", it
+// uses the system's directory for temporary files.
 //
 // An uncertain result never makes a history impossible. A failed acquire may hold the lock at any time after its call,
 // because Redis may run the command long after the client has given up. An unclear release may free the lock at any
 // later time. A lease that reports the end of its validity may expire at any time after this end, and no other client
-// may acquire the lock before. A refused try counts only if no other attempt ran at the same time, because two
+// may acquire the lock before this end. A refused try counts only if no other attempt ran at the same time, because two
 // concurrent attempts may both fail to get a quorum.
 //
 // It first checks only the operations that acquired or released a lease. This is fast, and sufficient to find
@@ -229,14 +230,15 @@ func check(model Model, history []Operation, dir string) error {
 	if err := errors.Join(err, file.Close()); err != nil {
 		return fmt.Errorf("a %v cannot produce this history (drawing it failed: %w)", model, err)
 	}
-	return fmt.Errorf("a %v cannot produce this history; it is drawn in %s", model, file.Name())
+	return fmt.Errorf("a %v cannot produce this history, which is drawn in %s", model, file.Name())
 }
 
 // never is the return time of an operation that may happen at any time after its call.
 const never = math.MaxInt64
 
 // events converts the operations for porcupine. It adds the expiry of leases, which no client observes, and drops
-// operations that prove nothing. In the drawing an operation without an end has a line of its own, like a client.
+// operations that prove nothing. A drawing shows each operation without an end on a separate line, as if a separate
+// client had called it.
 func events(history []Operation) []porcupine.Operation {
 	history = slices.Clone(history)
 	slices.SortStableFunc(history, func(a, b Operation) int { return cmp.Compare(a.Call, b.Call) })
@@ -320,7 +322,7 @@ func (m Model) String() string {
 // expired is the event that ends a lease at or after the end of its validity. No client observes it.
 const expired Event = -1
 
-// state is the state of a lock between two operations.
+// state is what a Model knows of a lock between two operations.
 type state struct {
 	lease int   // the lease that holds it, 0 for none
 	maybe bool  // no lease is known to hold it, but a failed acquire may
@@ -330,8 +332,8 @@ type state struct {
 // step reports whether an operation could have happened in state s, and returns the state after it.
 //
 // A failed acquire may hold the lock, so until the next successful acquire it may explain a refused try. An expired
-// lease frees the lock only at the expired event, which may happen later than the end of its validity, because no
-// client knows when Redis ends the lease.
+// lease frees the lock only at the expired event. This event may happen later than the end of the lease's validity,
+// because no client knows when Redis ends the lease.
 func (m Model) step(s state, o Operation) (bool, state) {
 	switch o.Event {
 	case Acquired:

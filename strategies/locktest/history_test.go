@@ -17,14 +17,15 @@ import (
 	"github.com/lockbench/lockbench/strategies/locktest"
 )
 
-// events maps the names in TestCheckHistory to the results of an operation.
+// events maps each result in the notation of TestCheckHistory to its Event.
 var events = map[string]locktest.Event{
 	"acquired": locktest.Acquired, "failed": locktest.Failed, "refused": locktest.Refused,
 	"released": locktest.Released, "lost": locktest.Lost, "unclear": locktest.Unclear,
 }
 
-// operation matches one operation in the notation of TestCheckHistory: begin and end in ms, the result and the lease's
-// number, such as "0–1 acquired 1". The default key is k.
+// operation matches one operation in the notation of TestCheckHistory: beginning and end in ms, the result and the
+// lease's number, such as "0–1 acquired 1". The end of the lease, its token and the key are optional. The default key
+// is k.
 var operation = regexp.MustCompile(`^(\d+)–(\d+) (acquired|failed|refused|released|lost|unclear)` +
 	`(?: (\d+))?(?: until (\d+))?(?: token (\d+))?(?: on (\w+))?$`)
 
@@ -157,7 +158,8 @@ func TestCheckHistory(t *testing.T) {
 	}
 }
 
-// CheckHistory accepts the recorded history of concurrent clients, and the history contains all their operations.
+// TestHistoryRecords records the calls of concurrent clients on a correct lock. The history must contain all their
+// operations, and CheckHistory must accept it.
 func TestHistoryRecords(t *testing.T) {
 	const clients, turns = 4, 20
 	locker, err := baselines.OpenLocal(strategies.Config{}, baselines.Options{})

@@ -1,5 +1,14 @@
 package locktest
 
+// This file contains the checks of leases: when leases end, how they are extended and renewed, and which validity they
+// report.
+//
+// A check ends a lease by the death of its holder (die) or by not releasing it. Leases that must run out have shortTTL,
+// and leases that must last have longTTL. A standstill of the machine can end a short lease too early. A step that a
+// standstill could spoil therefore returns its fault as a string to repeatIfDisturbed, which repeats the step with
+// twice the TTL if the machine stood still. A fault that no standstill can cause ends the check directly, with fatalf
+// or brokenNow.
+
 import (
 	"cmp"
 	"context"
@@ -10,30 +19,34 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// die closes an instance without releasing its leases. They stay in the store, as after the death of its process.
+// die closes an instance without releasing its leases. They stay in the store, as after the death of the process.
 func (s *stage) die(i *instance) {
 	if err := i.Close(); err != nil {
 		s.fatalf("close: %v", err)
 	}
 }
 
-// deadHolder checks that a waiter gets the lock of a dead holder.
+// deadHolder checks that a waiter gets the lock of a dead holder after the TTL, although no message announces the end
+// of the lease. A lease without a TTL fails this check.
 func deadHolder(s *stage) {
 	dead, alive := s.open(shortTTL), s.open(longTTL)
 	s.fill(dead, "key")
 	w := s.waiter(alive, "key")
-	w.settle() // on a busy machine the lease may have ended by now
+	w.settle() // not parked, because on a busy machine the lease may have ended and the waiter may have the lock
 	s.die(dead)
 	if !w.within(s.patience) {
-		s.fatalf("a holder with a TTL of %v has died, and its lock is not free after %v", shortTTL, s.patience)
+		s.fatalf("a holder with a TTL of %v has died, but %v later its lock is not free", shortTTL, s.patience)
 	}
 	w.finish()
 	s.release(s.fill(alive, "key")...) // the other permits must be free too
 }
 
-// lateRelease checks that a client that has lost a lease can neither release nor extend the lease of the next holder.
+// lateRelease checks that a client that has lost a lease can neither release nor extend the lease of the next holder. A
+// lock that deletes its key without comparing the owner fails this check.
 func lateRelease(s *stage) {
 	dead, alive, third := s.open(shortTTL), s.open(longTTL), s.open(longTTL)
+	// The check loses both leases. Then the lock on the key "another" is free, and the lock on the key "key" has a next
+	// holder.
 	free, lease := s.fill(dead, "another")[0], s.fill(dead, "key")[0]
 	if s.info.Claims.Watchdog { // without a watchdog the leases run out anyway
 		s.die(dead)
@@ -44,7 +57,7 @@ func lateRelease(s *stage) {
 	}
 	// Either lease may run out first, because the watchdog may have renewed one of them later than the other.
 	if !s.eventually(func() bool { return !s.held(third, "key") && !s.held(third, "another") }) {
-		s.brokenNow(recovering, "a holder with a TTL of %v has died, and its lock is not free after %v", shortTTL,
+		s.brokenNow(recovering, "a holder with a TTL of %v has died, but %v later its lock is not free", shortTTL,
 			s.patience)
 	}
 	s.notHeld("the release of a lease that ran out", free)
@@ -67,57 +80,61 @@ func lateRelease(s *stage) {
 const extensions = 4
 
 // extend checks that an extended lease outlives its first TTL, and that the TTLs of repeated extensions do not add up.
+// An extension must set the remaining time and must not add to it.
 func extend(s *stage) {
 	other := s.open(longTTL)
-	s.calmly(2*shortTTL, func(ttl time.Duration) string { return s.extendsOnce(other, ttl) })
-	s.calmly(2*shortTTL, func(ttl time.Duration) (fault string) {
+	s.repeatIfDisturbed(2*shortTTL, func(ttl time.Duration) string { return s.extendsOnce(other, ttl) })
+	s.repeatIfDisturbed(2*shortTTL, func(ttl time.Duration) (fault string) {
 		i := s.open(ttl)
 		lease := s.acquire(i, "key")
 		extender, ok := strategies.As[strategies.Extender](lease)
 		if !ok {
-			_ = s.again(lease) // it may have run out
+			_ = s.again(lease) // the lease may have run out by now
 			s.notApplicable("its leases cannot be extended")
 		}
 		leases := []strategies.Lease{lease}
 		longer := func(ctx context.Context) error { return extender.Extend(ctx, longTTL) }
-		if err := within(s.patience, longer); err != nil { // if the machine stood still, the lease had run out
+		if err := within(s.patience, longer); err != nil { // expected only if the machine stood still for the TTL
 			return cmp.Or(fmt.Sprintf("extend: %v", err), s.releaseAll(leases))
 		}
 		s.believable(i, lease, longTTL)
 		if timed, ok := strategies.As[strategies.Timed](lease); ok && time.Until(timed.ValidUntil()) < longTTL/2 {
 			s.fatalf("after an extension by %v the lease is valid for only %v", longTTL, time.Until(timed.ValidUntil()))
 		}
-		time.Sleep(ttl * 4 / 3)
+		time.Sleep(ttl * 4 / 3) // beyond the first TTL, and far from the end of the extension
+		// The check acquires the other permits, so that held reports whether the extended lease is still valid.
 		leases = append(leases, s.take(other, "key", s.info.Capacity-1)...)
-		if !s.held(other, "key") { // no machine stands still for that long
-			s.fatalf("an extended lease ran out with its first TTL")
+		if !s.held(other, "key") { // no standstill lasts for longTTL
+			s.fatalf("an extended lease ended when its first TTL ran out")
 		}
 		s.release(leases...)
 		return ""
 	})
 }
 
-// extendsOnce lets a holder extend its lease several times and then die. It returns the fault if the lease then lasts
-// for the sum of the extensions instead of one TTL.
+// extendsOnce lets a holder extend its lease several times and then die. After the last extension the lease must last
+// for one TTL. If it lasts for the sum of the extensions, extendsOnce returns this fault.
 func (s *stage) extendsOnce(other *instance, ttl time.Duration) (fault string) {
 	i, others := s.open(ttl), s.take(other, "extended", s.info.Capacity-1)
 	lease := s.acquire(i, "extended")
 	extender, ok := strategies.As[strategies.Extender](lease)
 	if !ok {
-		_ = s.again(lease) // it may have run out
+		_ = s.again(lease) // the lease may have run out by now
 		s.release(others...)
 		s.notApplicable("its leases cannot be extended")
 	}
 	var last time.Time
 	for range extensions {
 		again := func(ctx context.Context) error { return extender.Extend(ctx, ttl) }
-		if err := within(s.patience, again); err != nil { // if the machine stood still, the lease had run out
+		if err := within(s.patience, again); err != nil { // expected only if the machine stood still for the TTL
 			return cmp.Or(fmt.Sprintf("extend: %v", err), s.releaseAll(others))
 		}
 		last = time.Now()
 	}
 	s.die(i)
 	for s.held(other, "extended") {
+		// The limit is 3 TTLs. A correct lease ends after 1 TTL, and a lease whose extensions add up ends after almost 4
+		// TTLs.
 		if lasted := time.Since(last); lasted > extensions*ttl*3/4 {
 			return fmt.Sprintf("a lease of %v was extended by its TTL %d times and lasted for %v after the last extension: "+
 				"extensions add up", ttl, extensions, lasted.Round(time.Millisecond))
@@ -129,7 +146,8 @@ func (s *stage) extendsOnce(other *instance, ttl time.Duration) (fault string) {
 }
 
 // validity checks that the reported end of a lease's validity is at most one TTL after the request, and that no other
-// client gets the lock before that end.
+// client gets the lock before that end. A holder may work until the reported end, so an end that is reported too late
+// would let two clients work at the same time.
 func validity(s *stage) {
 	alive := s.open(longTTL)
 	for range 4 {
@@ -137,10 +155,12 @@ func validity(s *stage) {
 		s.believable(alive, lease, longTTL)
 		s.release(lease)
 	}
-	s.calmly(2*shortTTL, func(ttl time.Duration) string { return s.validAfterItsWait(alive, ttl) })
+	s.repeatIfDisturbed(2*shortTTL, func(ttl time.Duration) string { return s.validAfterItsWait(alive, ttl) })
 	const enough = 2 // a single lease may pass by chance
 	for attempt, right, ttl := 1, 0, shortTTL; ; attempt++ {
 		late := s.outlived(alive, ttl)
+		// A grant long after the end of the validity proves nothing, because the lock may have become free before that end
+		// without being granted.
 		if late < ttl/5 {
 			if right++; right == enough {
 				return
@@ -156,7 +176,7 @@ func validity(s *stage) {
 }
 
 // validAfterItsWait lets a client wait for longer than its TTL. It returns a fault if the lease was no longer valid
-// when it was granted.
+// when it was granted, as with a lock that counts the TTL from the beginning of the wait.
 func (s *stage) validAfterItsWait(holder *instance, ttl time.Duration) (fault string) {
 	i, held := s.open(ttl), s.fill(holder, "key")
 	w := s.waiterFor(i, "key", i.Acquire)
@@ -172,12 +192,12 @@ func (s *stage) validAfterItsWait(holder *instance, ttl time.Duration) (fault st
 		fault = fmt.Sprintf("a lease of %v that was granted after a wait reports that its validity ended %v before the grant",
 			ttl, ended)
 	}
-	_ = s.again(w.lease) // it may have run out
+	_ = s.again(w.lease) // the lease may have run out by now
 	return fault
 }
 
 // outlived lets a holder die and returns how long after the end of its lease's validity the lock is granted again. A
-// grant before this end fails the check.
+// grant before this end fails the check, because the dead holder could still have been working.
 func (s *stage) outlived(alive *instance, ttl time.Duration) time.Duration {
 	dead := s.open(ttl)
 	timed, ok := strategies.As[strategies.Timed](s.fill(dead, "key")[0])
@@ -197,13 +217,13 @@ func (s *stage) outlived(alive *instance, ttl time.Duration) time.Duration {
 	return late
 }
 
-// firstGrant returns when the waiter, or a repeated try-lock, obtains the lock of a dead holder. The try-lock is needed
-// because a waiter with a long backoff notices a free lock late.
+// firstGrant returns the time at which the waiter, or a repeated try-lock, obtains the lock of a dead holder. The
+// try-lock is needed because a waiter with a long backoff notices a free lock late.
 func (s *stage) firstGrant(i *instance, waiter *waiter, ttl time.Duration) time.Time {
 	_, tries := strategies.As[strategies.Trier](i.Locker)
 	for end := time.Now().Add(s.patience); !waiter.within(ttl / 50); {
 		if time.Now().After(end) {
-			s.brokenNow(recovering, "a holder with a TTL of %v has died, and its lock is not free after %v", ttl,
+			s.brokenNow(recovering, "a holder with a TTL of %v has died, but %v later its lock is not free", ttl,
 				s.patience)
 		}
 		if !tries {
@@ -219,12 +239,14 @@ func (s *stage) firstGrant(i *instance, waiter *waiter, ttl time.Duration) time.
 }
 
 // believable checks that a lease's validity ends at most one TTL after its instance sent its last command, because the
-// TTL began no later than that. It checks nothing if the suite cannot see the end or the command.
+// TTL began at that command or earlier. It checks nothing if the lease does not report the end of its validity, or if
+// the suite does not see the command.
 func (s *stage) believable(i *instance, lease strategies.Lease, ttl time.Duration) {
 	timed, ok := strategies.As[strategies.Timed](lease)
 	if !ok {
 		return
 	}
+	// sent is zero if the lock opens its own connections, on which the suite sees no command.
 	until, sent := timed.ValidUntil(), i.wire.LastWrite()
 	if over := until.Sub(sent.Add(ttl)); over > 0 && !sent.IsZero() {
 		s.brokenNow(valid,
@@ -233,14 +255,15 @@ func (s *stage) believable(i *instance, lease strategies.Lease, ttl time.Duratio
 	}
 }
 
-// callFor is a call that sets the TTL of its lease.
+// callFor is a method of strategies.Termed that takes the TTL of the lease as an argument.
 type callFor struct {
 	name string
 	do   func(locker strategies.Termed, ctx context.Context, key string, ttl time.Duration) (strategies.Lease, error)
 }
 
 // callTTL checks that the TTL of a call replaces the Locker's TTL, whether it is longer or shorter, and that no
-// watchdog renews the lease.
+// watchdog renews the lease. A lock fails this check if it ignores the TTL of a call, if its watchdog renews the lease,
+// or accepts a TTL below a millisecond.
 func callTTL(s *stage) {
 	short, long, other := s.open(shortTTL), s.open(longTTL), s.open(longTTL)
 	calls := []callFor{
@@ -255,14 +278,15 @@ func callTTL(s *stage) {
 		s.runsOut(short, other, "not renewed by "+c.name, c, 2*shortTTL)
 	}
 	for _, c := range calls {
-		if !s.held(other, c.name) { // no machine stands still for that long
-			s.fatalf("a lease of %s for %v ran out with its Locker's TTL, which is shorter", c.name, longTTL)
+		// The Locker's TTL has passed during runsOut, so a lock that ignores the TTL of the call is free by now.
+		if !s.held(other, c.name) { // no standstill lasts for longTTL
+			s.fatalf("a lease acquired by %s for %v ended when the Locker's shorter TTL ran out", c.name, longTTL)
 		}
 	}
 	s.release(lasting...)
 }
 
-// waiterOf starts a client that makes the call in the background.
+// waiterOf starts a client that makes the call c in the background. It ends the check if the lock has no such call.
 func (s *stage) waiterOf(i *instance, key string, c callFor, ttl time.Duration) *waiter {
 	termed, ok := strategies.As[strategies.Termed](i.lock)
 	if !ok {
@@ -273,8 +297,8 @@ func (s *stage) waiterOf(i *instance, key string, c callFor, ttl time.Duration) 
 	})
 }
 
-// fillFor acquires all permits of a key with the call. It repeats a call that failed, because a lease with a short TTL
-// may run out before a busy machine returns it.
+// fillFor acquires all permits of a key with the call c. It repeats a call that failed, because a lease with a short
+// TTL may run out before a busy machine returns it.
 func (s *stage) fillFor(i *instance, key string, c callFor, ttl time.Duration) (leases []strategies.Lease) {
 	for range s.info.Capacity {
 		err := errors.New("the call has not returned")
@@ -288,7 +312,7 @@ func (s *stage) fillFor(i *instance, key string, c callFor, ttl time.Duration) (
 			}
 			return err == nil
 		}) {
-			s.brokenNow(granting, "%s for %v of a free lock: %v", c.name, ttl, err)
+			s.brokenNow(granting, "%s for %v failed on a free lock: %v", c.name, ttl, err)
 		}
 	}
 	return leases
@@ -308,7 +332,8 @@ func (s *stage) longer(i *instance, c callFor) []strategies.Lease {
 	return leases
 }
 
-// refusesTTLs requests leases with TTLs below a millisecond. The lock must refuse them without sending a command.
+// refusesTTLs requests leases with TTLs below a millisecond, the unit of Redis's TTLs. The lock must return an error
+// without sending a command.
 func (s *stage) refusesTTLs(i *instance, c callFor) {
 	for _, ttl := range []time.Duration{-longTTL, 0, time.Millisecond - 1} {
 		before := i.probe.Counts().Attempts
@@ -324,12 +349,13 @@ func (s *stage) refusesTTLs(i *instance, c callFor) {
 	}
 }
 
-// runsOut acquires leases and never releases them. Another client must get the lock after they end, and not before.
+// runsOut acquires leases with a short TTL and never releases them. Another client must get the lock after they end,
+// and not before. A watchdog that renewed the leases would keep the lock beyond the patience.
 func (s *stage) runsOut(i, other *instance, key string, c callFor, ttl time.Duration) {
 	lease := s.fillFor(i, key, c, ttl)[0]
 	next := s.waiterFor(other, key, other.Acquire)
 	if !next.within(s.patience) {
-		s.fatalf("a lease of %s for %v has not run out after %v", c.name, ttl, s.patience)
+		s.fatalf("a lease acquired by %s for %v has not run out after %v", c.name, ttl, s.patience)
 	}
 	next.finish()
 	if timed, ok := strategies.As[strategies.Timed](lease); ok && next.over.Before(timed.ValidUntil()) {
@@ -346,7 +372,7 @@ func watchdog(s *stage) {
 	const ttl = 3 * shortTTL
 	other := s.open(longTTL)
 	var i *instance
-	s.calmly(ttl, func(ttl time.Duration) string {
+	s.repeatIfDisturbed(ttl, func(ttl time.Duration) string {
 		if i != nil { // the watchdog of an earlier attempt may still run
 			s.die(i)
 		}
@@ -362,8 +388,9 @@ func watchdog(s *stage) {
 	}
 }
 
-// keeps holds leases for longer than their TTL: first on two keys at the same time, because a watchdog may renew only
-// one lease, then again on the first key. It returns the fault. If there is none, it leaves the last leases held.
+// keeps holds leases for longer than their TTL: first on two keys at the same time, because a faulty watchdog may renew
+// only one of the two leases, and then again on the first key. If a check fails, keeps returns the fault. Otherwise it
+// leaves the last leases held, so that the caller can let their holder die.
 func (s *stage) keeps(i, other *instance, ttl time.Duration) (fault string) {
 	leases := append(s.fill(i, "key"), s.fill(i, "second")...)
 	fault = lasts(ttl, func() string {
@@ -384,6 +411,7 @@ func (s *stage) keeps(i, other *instance, ttl time.Duration) (fault string) {
 	}
 
 	const released = "a released lock is held again: the watchdog of its lease keeps running"
+	// If a watchdog still renewed the released lease, it would take the lock again, and this acquire would wait.
 	next := s.waiterFor(i, "key", i.Acquire)
 	if !next.within(s.patience) {
 		s.fatalf(released)
@@ -392,6 +420,7 @@ func (s *stage) keeps(i, other *instance, ttl time.Duration) (fault string) {
 	leases = append(s.take(i, "key", s.info.Capacity-1), next.lease)
 	fault = lasts(ttl, func() string {
 		switch {
+		// A faulty watchdog may renew only the first lease on a key, or renew a lease that has been released.
 		case !s.held(other, "key"):
 			return "a living holder's second lease on a key ran out"
 		case !s.free(other, "second"):
@@ -405,7 +434,8 @@ func (s *stage) keeps(i, other *instance, ttl time.Duration) (fault string) {
 	return fault
 }
 
-// lasts calls look repeatedly for longer than the TTL and returns the first fault.
+// lasts calls look repeatedly for one and a half TTLs, and returns the first fault. A lease that is not renewed runs
+// out in that time.
 func lasts(ttl time.Duration, look func() string) (fault string) {
 	for end := time.Now().Add(ttl * 3 / 2); fault == "" && time.Now().Before(end); time.Sleep(ttl / 20) {
 		fault = look()
@@ -413,13 +443,15 @@ func lasts(ttl time.Duration, look func() string) (fault string) {
 	return fault
 }
 
-// sparesOthers deletes a lock of an instance with a short TTL, lets an instance with a long TTL acquire it, and then
-// lets the first instance die. A watchdog that does not check the owner sets the short TTL on the new lease, which then
-// runs out. A standstill of the machine does not change this result.
+// sparesOthers deletes a lock that an instance with a short TTL holds, lets an instance with a long TTL acquire the
+// lock, and then lets the first instance die. A watchdog that does not check the owner sets the short TTL on the new
+// lease, which then runs out. A standstill of the machine does not change this result.
 func (s *stage) sparesOthers(other *instance) {
 	loser, next := s.open(shortTTL), s.open(longTTL)
 	s.fill(loser, "lost")
+	// The holder does not learn of the deletion, so its watchdog continues to renew the lease.
 	s.forget("lost")
+	// Until loser dies, its watchdog, if faulty, sets the short TTL on this lease.
 	leases := s.fill(next, "lost")
 	taken := time.Now()
 	time.Sleep(2 * shortTTL)
@@ -427,6 +459,7 @@ func (s *stage) sparesOthers(other *instance) {
 		s.eventually(func() bool { return loser.wire.LastWrite().After(taken) }) // wait until the watchdog has sent a renewal
 	}
 	s.die(loser)
+	// If the watchdog has set the short TTL on the next holder's lease, this lease runs out here.
 	time.Sleep(2 * shortTTL)
 	if !s.held(other, "lost") {
 		s.fatalf("a lease of %v ran out soon after the death of the previous holder: "+

@@ -17,16 +17,16 @@ import (
 	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
-// outside is the suite's own client of a server, which inspects and disturbs the server.
+// outside is a client with which the suite itself inspects and disturbs a server.
 type outside struct {
 	redis.UniversalClient
 	before map[string]bool // ids of the connections that existed before the check
 }
 
-// outsideName is the CLIENT name of the suite's own connections.
+// outsideName is the CLIENT name of the suite's own connections, which are not leftovers of a lock.
 const outsideName = "locktest-outside"
 
-// sentinelName is the prefix of the CLIENT names of Redis Sentinel's connections.
+// sentinelName is the prefix of the CLIENT names of Redis Sentinel's connections, which are not leftovers of a lock.
 const sentinelName = "sentinel-"
 
 func (s *stage) look(node goredis.Node) {
@@ -59,8 +59,8 @@ func (s *stage) connections(o *outside) []map[string]string {
 	return slices.Collect(replies.Clients(list))
 }
 
-// nothingLeft closes the instances and checks that only the keys that the lock's Info declares are left, and no
-// channel, connection or goroutine.
+// nothingLeft closes the instances. It checks that no channel, connection or goroutine is left, and no key except those
+// that the lock's Info declares.
 func (s *stage) nothingLeft() {
 	for _, i := range s.instances {
 		err := s.returns(func(context.Context) error { return i.Close() })
@@ -82,7 +82,7 @@ func (s *stage) nothingLeft() {
 	s.gone("goroutines", s.goroutines)
 }
 
-// gone waits until left returns nothing, and reports a failure if it does not within the patience.
+// gone waits until left returns nothing, and reports a failure if this takes longer than the patience.
 func (s *stage) gone(what string, left func() []string) {
 	var last []string
 	if !s.eventually(func() bool { last = left(); return len(last) == 0 }) {
@@ -102,7 +102,7 @@ func (s *stage) leftovers() []string {
 			}
 			left = append(left, keys.Val())
 		}
-		s.must("look for keys", keys.Err())
+		s.must("search for keys", keys.Err())
 		for _, list := range []func(context.Context, string) *redis.StringSliceCmd{
 			o.PubSubChannels,
 			o.PubSubShardChannels,
@@ -111,7 +111,7 @@ func (s *stage) leftovers() []string {
 			if _, unknown := errors.AsType[redis.Error](err); unknown { // before Redis 7
 				continue
 			}
-			s.must("look for channels", err)
+			s.must("search for channels", err)
 			left = append(left, channels...)
 		}
 	}
@@ -135,8 +135,8 @@ func (s *stage) declared(key string) bool {
 	})
 }
 
-// unownedConnections returns the connections that were opened during the check, less as many as the pools of the
-// fixture's Clients hold.
+// unownedConnections returns the connections that were opened during the check, minus as many as there are in the pools
+// of Fixture.Clients.
 func (s *stage) unownedConnections() []string {
 	left := s.newConnections()
 	for _, client := range s.fixture.Clients {
@@ -193,8 +193,8 @@ func (s *stage) used(from, to *instance) {
 	}
 }
 
-// pass acquires n locks in one instance, starts a waiter for each in another, calls the given function, and then passes
-// the locks on.
+// pass acquires n locks in one instance, starts a waiter for each lock in another instance, calls the given function,
+// and then passes the locks on to the waiters.
 func (s *stage) pass(from, to *instance, first, n int, meanwhile func()) {
 	var leases []strategies.Lease
 	var waiting []*waiter
@@ -212,14 +212,14 @@ func (s *stage) pass(from, to *instance, first, n int, meanwhile func()) {
 	}
 }
 
-// idleKeys counts the keys and channels that idle locks leave while the instances live. It allows fewer than half as
-// many as there are locks, because all locks may share some.
+// idleKeys counts the keys and channels that idle locks leave while the instances live. The limit is half the number of
+// locks, because all locks may share some keys and channels.
 func idleKeys(s *stage) {
 	both := s.several(2, longTTL)
 	s.used(both[0], both[1])
 	var left []string
 	if !s.eventually(func() bool { left = s.leftovers(); return len(left) < idleLocks/2 }) {
-		s.fatalf("keys and channels are left: %d idle locks left %d of them, such as %q", idleLocks,
+		s.fatalf("%d idle locks left behind %d keys and channels, such as %q", idleLocks,
 			len(left), left[0])
 	}
 }
@@ -245,15 +245,15 @@ func connections(s *stage) {
 func (s *stage) opens(i *instance, waiters int) {
 	declared := s.info.Connections.PerInstance*max(1, len(i.nodes)) + s.info.Connections.PerWaiter*atOnce
 	var open int
-	if !s.eventually(func() bool { open = i.besidePool(); return open <= declared }) {
+	if !s.eventually(func() bool { open = i.connectionsOutsidePool(); return open <= declared }) {
 		s.fatalf("an instance that has used %d locks, of which %d have a waiter, has %d connections outside its pool; its "+
 			"Info allows %d",
 			idleLocks, waiters, open, declared)
 	}
 }
 
-// besidePool returns the number of open connections that are not in the clients' pools.
-func (i *instance) besidePool() int {
+// connectionsOutsidePool returns the number of open connections that are not in the clients' pools.
+func (i *instance) connectionsOutsidePool() int {
 	pooled := 0
 	for _, client := range i.nodes {
 		pooled += int(client.PoolStats().TotalConns)

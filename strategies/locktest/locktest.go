@@ -16,8 +16,8 @@ import (
 	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
-// Fixture is a lock and the servers to test it on. A lock that lives in the process needs only Open; a lock on servers
-// needs Nodes too. Each of the other functions may be nil; the checks that need a nil function are NotTried.
+// Fixture is a lock and the servers to test it on. An in-process lock needs only Open; a lock on servers needs Nodes
+// too. Each of the other functions may be nil; the checks that need a nil function are NotTried.
 type Fixture struct {
 	// Open opens the lock like one application instance. Its Config holds clients for this instance only, which the suite
 	// closes. If Open makes a client itself, the Locker's Close must close that client. If the lock uses the Config's
@@ -36,18 +36,18 @@ type Fixture struct {
 	// after a Locker is closed.
 	Clients []redis.UniversalClient
 
-	// Failover replaces each server by a replica that has all its data. New connections go to the new primary. Existing
-	// connections may stay open, as after the command FAILOVER, or be closed, as Sentinel and managed services do. A
-	// second call restores the original roles.
+	// Failover replaces each server with a replica that has all data of the server. New connections go to the new primary.
+	// Existing connections may stay open, as after the command FAILOVER, or be closed, as Sentinel and managed services
+	// do. A second call restores the original roles.
 	Failover func() error
-	// Cluster starts a cluster, Clock starts servers whose clock can be set, and Sentinel starts
-	// servers that Redis Sentinel watches. Only the checks that need them call them.
+	// Cluster starts a cluster, Clock starts servers whose clock can be set, and Sentinel starts servers that Redis
+	// Sentinel watches. The suite calls each of them only in the checks that need it.
 	Cluster  func() (Cluster, error)
 	Clock    func() (Clock, error)
 	Sentinel func() (Sentinel, error)
 
-	// Patience is how long a step may take before it counts as failed. 0 means 20 s, far more than a loaded machine needs,
-	// or 4 s in checks that the lock fails according to its Info.
+	// Patience is how long a step may take before the step counts as failed. 0 means 20 s, far more than a loaded machine
+	// needs, or 4 s in checks that the lock fails according to its Info.
 	Patience time.Duration
 	// Rounds is how often a check repeats steps whose faults show only occasionally; 0 means 30.
 	Rounds int
@@ -56,15 +56,15 @@ type Fixture struct {
 	Drawings string
 }
 
-// Cluster is a Redis Cluster.
+// Cluster is a Redis Cluster whose slots the suite may move and whose nodes it may kill.
 type Cluster struct {
 	Node      goredis.Node   // with IsClusterMode among its Options
 	Primaries []goredis.Node // one per primary, for the suite's own client
-	// Move begins to move the slot of the keys that match a pattern to another node. It immediately moves one key; finish
-	// moves the other keys and the slot.
+	// Move begins to move a slot to another node. It is the slot of the keys that match pattern. Move itself moves one
+	// key; finish moves the other keys and the slot.
 	Move func(pattern string) (finish func() error, err error)
-	// Die starts a replica of the node that has the slot of the keys that match a pattern. kill waits until the replica
-	// has all data of the node and then ends the node as SIGKILL does. It returns the living nodes, with the replica in
+	// Die starts a replica of the node that has the slot of the keys that match pattern. kill waits until the replica has
+	// all data of the node and then ends the node as SIGKILL does. kill returns the living nodes, with the replica in
 	// place of the dead node. Die may be nil.
 	Die func(pattern string) (kill func() (living []goredis.Node, err error), err error)
 }
@@ -144,7 +144,7 @@ func Run(t *testing.T, factory func(t *testing.T) Fixture, info strategies.Info)
 	}
 }
 
-// slow is the duration from which progress reports a check although it did not fail.
+// slow is the shortest duration of a check for which progress writes a line although the check passed.
 const slow = 5 * time.Second
 
 // progress writes one line if the check failed, reached no verdict or was slow.

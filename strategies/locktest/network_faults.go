@@ -1,5 +1,18 @@
 package locktest
 
+// This file contains the checks in which the network between an instance and its servers fails during a call. eachStep
+// repeats a check with the fault at each command of the call; step 0 is the first command. The fault is planted on the
+// instance's connections (instance.wire, a netfault.Path). Another client, third or other, then tries the lock.
+//
+//	check              planted fault                                  promise under test
+//	slowAnswer         replies arrive after the lease has run out     an acquire returns no expired lease
+//	lostAnswers        a reply or a command is lost                   one holder, and no lock without a holder
+//	lateCommands       commands arrive after the next grant           the next holder keeps its lock
+//	cancelledRelease   a release times out and is repeated            the next waiter gets the lock
+//	abandonedRelease   a release times out and is not repeated        no watchdog renews the lease
+//	abandonedAcquire   an acquire is cancelled and granted later      no watchdog renews the lease
+//	renewalAndRelease  a renewal is in transit during the release     the release succeeds, and no loss is reported
+
 import (
 	"context"
 	"errors"
@@ -10,7 +23,7 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// staleTTL is the TTL of leases that must run out soon. A standstill of the machine does not disturb this.
+// staleTTL is the TTL of leases that must run out soon. They run out even if the machine stands still.
 const staleTTL = 100 * time.Millisecond
 
 // lasting returns the TTL of leases that should not run out during a check. For a quorum it is shorter, because the
@@ -22,8 +35,8 @@ func (s *stage) lasting() time.Duration {
 	return longTTL
 }
 
-// validUntil returns the end of a lease's validity: as the lease reports it, or else one TTL after asked, the time of
-// the request.
+// validUntil returns the end of a lease's validity. If the lease does not report it, the result is one TTL after asked,
+// the time of the request.
 func validUntil(lease strategies.Lease, asked time.Time, ttl time.Duration) time.Time {
 	if timed, ok := strategies.As[strategies.Timed](lease); ok {
 		return timed.ValidUntil()
@@ -31,14 +44,15 @@ func validUntil(lease strategies.Lease, asked time.Time, ttl time.Duration) time
 	return asked.Add(ttl)
 }
 
-// eachStep calls do for each step of a call, until do reports that the call has no such step, at most steps times.
+// eachStep calls do with step 0, 1, 2 and so on, but at most `steps` times. It stops as soon as do reports that the
+// call has no command with this index.
 func eachStep(do func(step int) (there bool)) {
 	for step := 0; step < steps && do(step); step++ {
 	}
 }
 
-// heldUp starts a call with begin, delays it in the network at the given step, and lets it continue after the last
-// function has returned. caught is false if the call has no such step; the last function is not called then.
+// heldUp starts a call with begin and holds it up in the network at the given step. While the call is held up, heldUp
+// calls its last argument. If the call has no such step, caught is false and it does not.
 func (s *stage) heldUp(i *instance, kind netfault.Blocked, step int, begin func() *waiter, meanwhile func(),
 ) (w *waiter, caught bool) {
 	blockade := i.wire.Hold(kind, step)
@@ -61,15 +75,16 @@ func (s *stage) again(lease strategies.Lease) (err error) {
 }
 
 // slowAnswer delays the servers' replies to an acquire until its lease has run out and another client has the lock. It
-// does this for an acquire of a free lock and for one that waits.
+// tests both an acquire of a free lock and an acquire that waits. The acquire must not return the expired lease.
 func slowAnswer(s *stage) {
 	holder, other := s.open(longTTL), s.open(longTTL)
 	late := s.open(staleTTL)
-	_ = s.again(s.acquire(late, "key")) // this opens its connections; the lease may have run out
+	_ = s.again(s.acquire(late, "key")) // opens the connections of late; the lease may run out before its release
 	for _, waits := range []bool{false, true} {
 		eachStep(func(step int) (there bool) {
-			s.calmly(staleTTL, func(time.Duration) (fault string) {
+			s.repeatIfDisturbed(staleTTL, func(time.Duration) (fault string) {
 				var ended time.Duration
+				// A standstill that repeatIfDisturbed does not notice may delay the acquire by up to a fifth of the TTL.
 				if there, ended = s.answeredLate(late, holder, other, waits, step); ended > staleTTL/5 {
 					fault = fmt.Sprintf("an acquire returned a lease %v after the lease had expired", ended)
 				}
@@ -80,8 +95,9 @@ func slowAnswer(s *stage) {
 	}
 }
 
-// answeredLate lets the first replies pass, as many as step, and delays the others. there reports whether a reply was
-// delayed. ended is how long after its end a lease was returned.
+// answeredLate lets the first `step` replies to an acquire pass, and delays the others until another client has the
+// lock. there reports whether a reply was delayed. ended is the time from the end of the lease's validity to the return
+// of the acquire; 0 means that the lease was still valid or that the acquire failed.
 func (s *stage) answeredLate(late, holder, other *instance, waits bool, step int) (there bool, ended time.Duration) {
 	var held []strategies.Lease
 	var blockade *netfault.Blockade
@@ -94,7 +110,7 @@ func (s *stage) answeredLate(late, holder, other *instance, waits bool, step int
 	w := s.waiterFor(late, "key", late.Acquire)
 	if waits {
 		w.parked()
-		blockade = late.wire.Hold(netfault.Answers, step)
+		blockade = late.wire.Hold(netfault.Answers, step) // only replies after the release count as steps
 		s.release(held...)
 	}
 	caught := w.meets(blockade)
@@ -104,13 +120,13 @@ func (s *stage) answeredLate(late, holder, other *instance, waits bool, step int
 		if w.err != nil {
 			s.fatalf("acquire: %v", w.err)
 		}
-		_ = s.again(w.lease) // the lease may have run out
+		_ = s.again(w.lease) // the lease may have run out by now
 		return false, 0
 	}
 	next := s.fill(other, "key") // granted when the lease whose reply is delayed has run out
 	taken := time.Now()
 	blockade.Open()
-	for end := time.Now().Add(soon); !w.isOver() && time.Now().Before(end); {
+	for end := time.Now().Add(soon); !w.isOver() && time.Now().Before(end); { // time to return the stale lease
 		time.Sleep(time.Millisecond)
 	}
 	w.quiet()
@@ -127,15 +143,15 @@ func (s *stage) answeredLate(late, holder, other *instance, waits bool, step int
 	return true, ended
 }
 
-// lostAnswers drops the reply to each command of an acquire, a release and an extension, one reply per run, after the
-// server has run the command. The functions for a step report whether a reply was dropped.
+// lostAnswers drops one reply per call of an acquire, a release or an extension, after the server has run the command.
+// Then it drops commands, so that only the first part of a call reaches the servers.
 func lostAnswers(s *stage) {
 	s.expiring = true
 	holder, third := s.open(longTTL), s.open(longTTL)
 	var short *instance
 	s.awake(2*shortTTL, func(ttl time.Duration) {
 		short = s.open(ttl)
-		_ = s.again(s.acquire(short, "key")) // this opens its connections
+		_ = s.again(s.acquire(short, "key")) // opens the connections of short
 		eachStep(func(step int) bool { return s.acquireUnanswered(short, third, step, ttl) })
 	})
 	s.release(s.acquire(holder, "key"))
@@ -143,30 +159,31 @@ func lostAnswers(s *stage) {
 	eachStep(func(step int) bool { return s.releaseUnanswered(holder, third, step) })
 	eachStep(func(step int) bool { return s.extendUnanswered(holder, third, step) })
 	for _, what := range []string{"extension", "acquire", "release"} {
+		// Step 0 is left out, because a call whose first command is lost has changed nothing on the servers.
 		for step := 1; step < steps && s.halfDone(third, what, step); step++ {
 		}
 	}
 }
 
-// halfDone drops one command of a call after step other commands, and the caller makes no further call. The lock must
-// be free after its TTL, whatever the call returned. there reports whether the call has such a command. The instance is
-// new, because pending releases after an earlier fault would count as commands of the call.
+// halfDone lets the first `step` commands of a call pass, drops the next command and makes no further call. The lock
+// must be free after its TTL, whatever the call returned. there reports whether the call has such a command. halfDone
+// uses a new instance, because pending releases after an earlier fault would count as commands of the call.
 func (s *stage) halfDone(third *instance, what string, step int) (there bool) {
-	if s.info.Claims.Watchdog { // a watchdog may renew the lease: abandonedAcquire and abandonedRelease check that
+	if s.info.Claims.Watchdog { // a watchdog may renew the lease; abandonedAcquire and abandonedRelease cover such locks
 		return false
 	}
 	short := s.open(2 * shortTTL)
-	s.recovers(short) // this opens its connections
-	others := s.take(third, "key", s.info.Capacity-1)
+	s.recovers(short)                                 // opens the connections of short
+	others := s.take(third, "key", s.info.Capacity-1) // so that only the permit of this call can become free
 	defer s.release(others...)
 	lease := s.acquire(short, "key")
 	extender, extends := strategies.As[strategies.Extender](lease)
-	call := lease.Release
+	call := lease.Release // also for "extension" if the lease cannot be extended
 	switch {
 	case what == "extension" && extends:
 		call = func(ctx context.Context) error { return extender.Extend(ctx, shortTTL) }
 	case what == "acquire":
-		_ = s.again(lease) // it may have run out
+		_ = s.again(lease) // the lease may have run out by now
 		call = func(ctx context.Context) (err error) { lease, err = short.Acquire(ctx, "key"); return err }
 	}
 	w, there := s.heldUp(short, netfault.LostWrite, step,
@@ -179,14 +196,14 @@ func (s *stage) halfDone(third *instance, what string, step int) (there bool) {
 		return false
 	}
 	if !s.eventually(func() bool { return !s.held(third, "key") }) {
-		s.fatalf("command %d of a call (%s) was lost and the caller made no further call; %v later, long after its TTL, "+
+		s.fatalf("command %d of a call (%s) was lost and the caller made no further call; %v later, long after the TTL, "+
 			"the lock is not free", step+1, what, s.patience)
 	}
 	return true
 }
 
-// acquireUnanswered acquires a free lock and drops one reply. No second client may get the lock while a returned lease
-// is valid, and the lock must be freed.
+// acquireUnanswered acquires a free lock and drops one reply. While a returned lease is valid, no other client may get
+// the lock. After a failed acquire the lock must not stay taken.
 func (s *stage) acquireUnanswered(i, third *instance, step int, ttl time.Duration) (lost bool) {
 	asked := time.Now()
 	asks := func() *waiter { return s.waiterFor(i, "key", i.Acquire) }
@@ -195,13 +212,13 @@ func (s *stage) acquireUnanswered(i, third *instance, step int, ttl time.Duratio
 	if w.err == nil {
 		until := validUntil(w.lease, asked, ttl)
 		if got := s.asks(third, "key", moment); got != nil {
-			if s.info.Capacity == 1 && time.Now().Before(until) {
+			if s.info.Capacity == 1 && time.Now().Before(until) { // with several permits, got may be a different one
 				s.broken(exclusive, "an acquire returned a lease although a reply to it was lost, and another client got the "+
 					"lock while that lease was valid")
 			}
 			s.release(got)
 		}
-		_ = s.again(w.lease) // it may have run out
+		_ = s.again(w.lease) // the lease may have run out by now
 	}
 	if !s.eventually(func() bool { return s.free(third, "key") }) {
 		s.fatalf("reply %d to an acquire was lost, and the lock was never freed", step+1)
@@ -216,7 +233,7 @@ func (s *stage) acquireHeldUnanswered(i, holder *instance, step int) (lost bool)
 	held := s.fill(holder, "key")
 	blockade := i.wire.Hold(netfault.LostAnswer, step)
 	w := s.waiterFor(i, "key", i.Acquire)
-	for range 10 { // a waiter may send only one request
+	for range 10 { // a waiter may send fewer commands than step, and it does not return
 		if lost = blockade.Catches(soon / 10); lost || w.isOver() {
 			break
 		}
@@ -234,8 +251,8 @@ func (s *stage) acquireHeldUnanswered(i, holder *instance, step int) (lost bool)
 	return lost
 }
 
-// releaseUnanswered drops one reply to a release. Another client acquires the lock before the holder notices the loss,
-// and the holder's further commands must not take the lock from that client.
+// releaseUnanswered drops one reply to a release. Another client acquires the lock before the holder notices the loss.
+// The holder's further commands, such as a retry of the release, must not take the lock from that client.
 func (s *stage) releaseUnanswered(holder, third *instance, step int) (lost bool) {
 	leases := s.fill(holder, "key")
 	var next strategies.Lease
@@ -248,7 +265,7 @@ func (s *stage) releaseUnanswered(holder, third *instance, step int) (lost bool)
 			s.fatalf("the reply to a release was lost, and the repeated release failed: %q", err)
 		}
 	}
-	if next != nil {
+	if next != nil { // nil if the lock was not yet free when the reply was lost
 		if !s.held(third, "key") {
 			s.fatalf("a release whose reply was lost freed the next holder's lock")
 		}
@@ -290,7 +307,8 @@ func (s *stage) extendUnanswered(holder, third *instance, step int) (lost bool) 
 }
 
 // lateCommands delays commands of one client in the network until its lease has run out and another client has the
-// lock, and then delivers them. It does this from each command of a release, an extension and an acquire on.
+// lock, and then delivers them. The commands are those of a release, an extension and an acquire, and in each round the
+// delay begins one command later. A script that does not compare the owner frees the next holder's lock.
 func lateCommands(s *stage) {
 	s.expiring = true
 	l := &lateness{stage: s, next: s.open(longTTL), third: s.open(longTTL)}
@@ -322,7 +340,7 @@ func lateCommands(s *stage) {
 		eachStep(func(step int) bool {
 			if l.stale == nil {
 				l.stale = l.open(staleTTL)
-				_ = l.again(l.acquire(l.stale, "key")) // this opens its connections
+				_ = l.again(l.acquire(l.stale, "key")) // opens the connections of stale
 			}
 			call, lease := c.begin()
 			return l.arrives(c.what, call, lease, step)
@@ -330,20 +348,20 @@ func lateCommands(s *stage) {
 	}
 }
 
-// lateness has the instances of lateCommands. If stale is nil, the next step opens a new one.
+// lateness holds the instances that lateCommands uses. If stale is nil, the next step opens a new instance.
 type lateness struct {
 	*stage
-	stale, next, third *instance
+	stale, next, third *instance // its commands arrive late; the next holder; a client that tries the lock
 }
 
-// arrives lets the first commands of a call pass, as many as step, and delays the others until another client has the
-// lock. It reports whether a command was delayed. At the end it releases the stale lease if it is not nil.
+// arrives lets the first `step` commands of a call pass, and delays the others until another client has the lock. It
+// reports whether a command was delayed. If lease is not nil, arrives releases it at the end.
 func (l *lateness) arrives(what string, call func(context.Context) error, lease strategies.Lease, step int) bool {
 	kept := l.stale.wire.Hold(netfault.Late, step)
 	w := l.background(l.stale, "key", call)
 	caught := w.meets(kept)
 	w.cancel()
-	late := kept.Snap()
+	late := kept.Snap() // breaks the client's connections and keeps the delayed commands
 	w.returned("a " + what + " whose connection was cut")
 	if l.info.Claims.Watchdog { // otherwise its watchdog would renew the extended lease
 		l.die(l.stale)
@@ -353,7 +371,7 @@ func (l *lateness) arrives(what string, call func(context.Context) error, lease 
 	if err := late.Deliver(); err != nil {
 		l.Logf("the late command got no reply: %v", err)
 	}
-	time.Sleep(staleTTL * 3 / 2) // longer than an extension by staleTTL lasts
+	time.Sleep(staleTTL * 3 / 2) // if the late extension set the next holder's TTL to staleTTL, that lease ends now
 	seen := fmt.Sprintf("command %d of a stale %s arrived late", step+1, what)
 	if !l.held(l.third, "key") {
 		l.fatalf("%s, and freed the next holder's lock", seen)
@@ -363,7 +381,7 @@ func (l *lateness) arrives(what string, call func(context.Context) error, lease 
 	}
 	l.release(leases[1:]...)
 	if lease != nil {
-		_ = l.again(lease) // the lease was lost; an error is expected
+		_ = l.again(lease) // fails, because the lease is lost
 	}
 	if !l.eventually(func() bool { return l.free(l.third, "key") }) {
 		l.fatalf("%s, and the lock is not free", seen)
@@ -371,20 +389,20 @@ func (l *lateness) arrives(what string, call func(context.Context) error, lease 
 	return caught
 }
 
-// interruption is a kind of point at which the network delays a call: before a command or before the reply to one.
+// interruption is a point at which the network delays a call: before a command or before the reply to a command.
 type interruption struct {
 	what string
 	kind netfault.Blocked
 }
 
-// timeouts are the points at which a release times out while its connection breaks.
+// timeouts are the points at which a release is held up until it times out. The connection of the release then breaks.
 var timeouts = []interruption{
 	{"before its command", netfault.LostWrite},
 	{"before the reply to its command", netfault.LostAnswer},
 }
 
-// timesOut delays a release at the step until its context has ended, and returns its error. there is false if the
-// release has no such step.
+// timesOut delays a release at the step until its context has ended, and returns the release's error. there is false if
+// the release has no such step.
 func (s *stage) timesOut(i *instance, lease strategies.Lease, n interruption, step int) (there bool, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), moment)
 	defer cancel()
@@ -396,11 +414,11 @@ func (s *stage) timesOut(i *instance, lease strategies.Lease, n interruption, st
 }
 
 // cancelledRelease cancels a release at each of its steps and repeats it. A waiter must get the lock long before the
-// TTL ends.
+// TTL ends, so the lock must not ignore the repeated release.
 func cancelledRelease(s *stage) {
 	s.expiring = true
 	both := s.several(2, s.lasting())
-	s.release(s.acquire(both[0], "key")) // this opens its connections
+	s.release(s.acquire(both[0], "key")) // opens the connections of the holder
 	for _, n := range timeouts {
 		eachStep(func(step int) bool {
 			leases := s.fill(both[0], "key")
@@ -417,18 +435,18 @@ func cancelledRelease(s *stage) {
 			return there
 		})
 	}
-	// A release whose context ended before the call must be repeatable too.
+	// A release whose context was already done must be repeatable too.
 	leases := s.fill(both[0], "key")
 	ended, end := context.WithCancel(context.Background())
 	end()
 	s.repeat(leases[0], leases[0].Release(ended), "had an ended context")
 	s.release(leases[1:]...)
 	if !s.free(both[1], "key") {
-		s.fatalf("a release whose context had already ended was repeated, and the lock is not free")
+		s.fatalf("a release with an ended context was repeated with a live one, but the lock is not free")
 	}
 }
 
-// repeat repeats a release that failed with err. It does nothing if err is nil or ErrNotHeld.
+// repeat repeats a release that returned err, unless err is nil or ErrNotHeld. It reports an error of the repetition.
 func (s *stage) repeat(lease strategies.Lease, err error, how string) {
 	if err == nil || errors.Is(err, strategies.ErrNotHeld) {
 		return
@@ -439,25 +457,25 @@ func (s *stage) repeat(lease strategies.Lease, err error, how string) {
 }
 
 // abandonedRelease cancels a release at each of its steps and does not repeat it. The lock must be free when its TTL
-// has passed, although it has a watchdog.
+// has passed. A watchdog that stops only after a successful release would renew the lease forever.
 func abandonedRelease(s *stage) {
 	other := s.open(longTTL)
 	s.awake(2*shortTTL, func(ttl time.Duration) {
 		i := s.open(ttl)
-		_ = s.again(s.acquire(i, "key")) // this opens its connections
+		_ = s.again(s.acquire(i, "key")) // opens the connections of i
 		for _, n := range timeouts {
 			eachStep(func(step int) bool { return s.abandon(i, other, n, step, ttl) })
 		}
 	})
 }
 
-// abandon cancels a release at one step. It reports whether the release has this step.
+// abandon cancels a release at one step and waits until the lock is free. It reports whether the release has this step.
 func (s *stage) abandon(i, other *instance, n interruption, step int, ttl time.Duration) (there bool) {
 	leases := s.fill(i, "key")
 	there, _ = s.timesOut(i, leases[0], n, step)
 	s.runsOutUnwatched(other, ttl, fmt.Sprintf("a release timed out %s %d", n.what, step+1))
 	_ = s.releaseAll(leases[1:])
-	s.recovers(i) // its connection has been broken
+	s.recovers(i) // the fault has broken a connection of i
 	return there
 }
 
@@ -474,13 +492,13 @@ func (s *stage) runsOutUnwatched(other *instance, ttl time.Duration, seen string
 }
 
 // abandonedAcquire cancels an acquire at each of its steps, while a command or the reply to it is in transit, and then
-// delivers the command or reply. The lock must be free when its TTL has passed, although it has a watchdog.
+// delivers the command or reply. If a server then grants the lease, no watchdog may renew it.
 func abandonedAcquire(s *stage) {
 	s.expiring = true
 	other := s.open(longTTL)
 	s.awake(2*shortTTL, func(ttl time.Duration) {
 		i := s.open(ttl)
-		_ = s.again(s.acquire(i, "key")) // this opens its connections
+		_ = s.again(s.acquire(i, "key")) // opens the connections of i
 		for _, n := range []interruption{
 			{"before its command", netfault.Write},
 			{"before the reply to its command", netfault.Answers},
@@ -494,7 +512,7 @@ func abandonedAcquire(s *stage) {
 func (s *stage) abandonAcquire(i, other *instance, n interruption, step int, ttl time.Duration) (there bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), moment)
 	defer cancel()
-	if s.info.Driver { // a driver receives a timeout with the call, but a cancellation only when it happens
+	if s.info.Driver { // a driver learns of a timeout with the request, but of a cancellation only when it happens
 		ctx, cancel = context.WithCancel(context.Background())
 		defer cancel()
 		defer time.AfterFunc(moment, cancel).Stop()
@@ -505,23 +523,24 @@ func (s *stage) abandonAcquire(i, other *instance, n interruption, step int, ttl
 		})
 	}, func() {
 		<-ctx.Done()
-		time.Sleep(moment) // the driver receives the cancellation
+		time.Sleep(moment) // a driver needs this time to receive the cancellation
 	})
 	w.returned("an acquire whose context has ended")
 	if w.err == nil {
 		_ = s.again(w.lease)
 	}
 	s.runsOutUnwatched(other, ttl, fmt.Sprintf("an acquire was cancelled %s %d", n.what, step+1))
-	s.recovers(i) // its connection may be broken
+	s.recovers(i) // the fault may have broken a connection of i
 	return there
 }
 
-// renewalAndRelease releases a lease while a renewal or the reply to it is in transit.
+// renewalAndRelease releases a lease while a renewal or the reply to it is in transit. A renewal that reaches the
+// server after the release must neither report the lease as lost nor take the lock again.
 func renewalAndRelease(s *stage) {
 	const ttl = 4 * shortTTL // a watchdog may renew only when a fifth of the TTL is left
 	i, other := s.open(ttl), s.open(longTTL)
 	renewed := s.acquire(i, "key")
-	for range 3 { // the first renewal also loads the script: EVALSHA, EVAL, EVALSHA
+	for range 3 { // the first renewals load the script (EVALSHA, EVAL, EVALSHA), and later ones must be a single command
 		blockade := i.wire.Hold(netfault.Write, 0)
 		blockade.Catches(2 * time.Second)
 		blockade.Open()
@@ -529,10 +548,10 @@ func renewalAndRelease(s *stage) {
 	_ = s.again(renewed)
 	for _, n := range []interruption{
 		{"on its way to the server", netfault.Write},
-		{"on its way back", netfault.Answers},
+		{"waiting for its reply", netfault.Answers},
 	} {
 		for range 2 {
-			s.calmly(ttl, func(ttl time.Duration) string {
+			s.repeatIfDisturbed(ttl, func(ttl time.Duration) string {
 				on := i
 				if ttl > 4*shortTTL {
 					on = s.open(ttl)

@@ -24,12 +24,12 @@ type book struct {
 	served  int                            // the number of leases granted so far
 }
 
-// book returns an empty book for the check.
 func (s *stage) book() *book {
 	return &book{stage: s, holders: map[strategies.Lease]time.Time{}}
 }
 
-// enter records a lease that was requested at asked and granted for ttl.
+// enter records a lease that was requested at asked and granted for ttl. It reports a failure if more leases are valid
+// than there are permits, or if the token is not larger than all earlier tokens.
 func (b *book) enter(lease strategies.Lease, asked time.Time, ttl time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -58,7 +58,7 @@ func (b *book) enter(lease strategies.Lease, asked time.Time, ttl time.Duration)
 	}
 }
 
-// leave records that a lease is about to be released.
+// leave removes from the book a lease that is about to be released.
 func (b *book) leave(lease strategies.Lease) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -122,7 +122,8 @@ func (b *book) queue(on []*instance, n int, hold, ttl time.Duration) []*waiter {
 	return waiting
 }
 
-// all waits until each client has held the lock. It ends the check if some have not within the patience.
+// all waits until each client has held the lock. It ends the check with a failure if this takes longer than the
+// patience.
 func (b *book) all(waiting []*waiter, after string) {
 	stranded, end := 0, time.Now().Add(b.patience)
 	for _, w := range waiting {
@@ -136,9 +137,9 @@ func (b *book) all(waiting []*waiter, after string) {
 	}
 }
 
-// failover swaps the servers and their replicas, which have all data, while a lock is passed on: once before its
-// release and once during it. Unless the fixture closes the connections, all waiters are then still connected to the
-// old primaries, which have become replicas.
+// failover swaps the servers and their replicas while a lock is passed on: in the first round before the lock's
+// release, in the second round during it. The replicas have all data. Unless the fixture closes the connections, all
+// waiters are then still connected to the old primaries, which have become replicas.
 func failover(s *stage) {
 	if s.fixture.Failover == nil {
 		s.notTried("the fixture's servers cannot fail over")
@@ -195,8 +196,8 @@ func movingSlot(s *stage) {
 	s.recovers(all...)
 }
 
-// dyingNode kills the cluster node that has the lock. All waiters must get the lock within its TTL plus the usual
-// patience. No data is lost, because the replica has all of it, but the connections of the lock's clients break.
+// dyingNode kills the cluster node that stores the lock. All waiters must get the lock within the lock's TTL plus the
+// usual patience. The replica has all data, so no data is lost, but the connections of the lock's clients break.
 func dyingNode(s *stage) {
 	const ttl = 10 * time.Second
 	cluster := s.cluster()
@@ -225,7 +226,7 @@ func dyingNode(s *stage) {
 	s.recovers(all...)
 }
 
-// cluster starts a cluster and runs the rest of the check on it. Keys with a TTL may be left there.
+// cluster starts a cluster and makes the rest of the check use it. The check may leave keys with a TTL on the cluster.
 func (s *stage) cluster() Cluster {
 	if s.fixture.Cluster == nil {
 		s.notTried("the fixture has no cluster")
@@ -237,7 +238,8 @@ func (s *stage) cluster() Cluster {
 	return cluster
 }
 
-// moveTo makes the rest of the check use other servers: new instances use nodes, and the suite inspects look.
+// moveTo makes the rest of the check use other servers: new instances use the servers in nodes, and the suite inspects
+// the servers in look.
 func (s *stage) moveTo(nodes, look []goredis.Node) {
 	s.nodes = nodes
 	for _, o := range s.outside {
@@ -267,8 +269,8 @@ func refusedWrites(s *stage) {
 	s.recovers(all...)
 }
 
-// refuse makes the servers refuse writes while the holder releases the lock, and then accept them again. All waiters
-// must get the lock then.
+// refuse makes the servers refuse writes while the holder releases the lock, and then accept writes again. After that
+// all waiters must get the lock.
 func (s *stage) refuse(b *book, all []*instance, r refusal) {
 	leases := b.fill(all[0], s.lasting())
 	waiting := b.queue(all[1:], 4, time.Millisecond, s.lasting())
@@ -290,7 +292,7 @@ func (s *stage) refuse(b *book, all []*instance, r refusal) {
 	b.all(waiting, "the servers accepted writes again")
 }
 
-// set changes a setting on all servers. undo restores the former values.
+// set changes a setting on all servers. undo restores the previous values.
 func (s *stage) set(setting, value string) (undo func()) {
 	type usual struct {
 		redis.UniversalClient
@@ -317,7 +319,7 @@ func (s *stage) set(setting, value string) (undo func()) {
 	return undo
 }
 
-// clockStep is how far the checks change the servers' clocks. It is longer than any lease.
+// clockStep is how far the checks change the servers' clocks. It is longer than any TTL.
 const clockStep = time.Hour
 
 // clockSetForward sets the servers' clocks forward while a client holds the lock. A lock whose leases end by Redis's
@@ -340,7 +342,7 @@ func clockSetForward(s *stage) {
 		}
 	}
 	if !s.eventually(func() bool { return s.free(other, "key") }) {
-		s.broken(waking, "the servers' clocks were set forward, and a released lock is not free")
+		s.broken(waking, "after the servers' clocks were set forward, a released lock is not free")
 	}
 }
 
@@ -358,8 +360,8 @@ func clockSetBack(s *stage) {
 	}
 }
 
-// settable runs the rest of the check on servers whose clocks can be set. set sets them ahead of the machine's clock,
-// or back if ahead is negative.
+// settable makes the rest of the check use servers whose clocks can be set. The returned function sets these clocks to
+// the machine's time plus ahead, which may be negative.
 func (s *stage) settable() (set func(ahead time.Duration)) {
 	if s.fixture.Clock == nil {
 		s.notTried("the fixture has no servers whose clock can be set")

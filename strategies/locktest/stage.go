@@ -24,10 +24,10 @@ const (
 	// usualPatience is far more than a loaded machine needs and far less than longTTL.
 	usualPatience = 20 * time.Second
 	usualRounds   = 30
-	// limitedPatience is the patience in checks that the lock declares to fail.
+	// limitedPatience is the patience in checks that the lock fails according to its Info.
 	limitedPatience = 4 * time.Second
-	// longTTL is the TTL of leases that must not run out during a check, because a waiter could then get the lock without
-	// a release.
+	// longTTL is the TTL of leases that must not run out during a check. If one of them ran out, a waiter could get the
+	// lock without a release.
 	longTTL = 5 * time.Minute
 	// shortTTL is the TTL of leases that are meant to run out.
 	shortTTL = 300 * time.Millisecond
@@ -51,7 +51,7 @@ type stage struct {
 	locks     map[string]bool // the names in Redis of all locks that the check has used
 	nodes     []goredis.Node  // the servers of the check, at first the fixture's
 	instances []*instance
-	outside   []*outside // one per server
+	outside   []*outside // the suite's own clients, one per server
 	connect   func(*redis.UniversalOptions) redis.UniversalClient
 	expiring  bool // keys with a TTL may be left behind, because the check prevents clients from cleaning up
 
@@ -78,11 +78,12 @@ func newStage(ctx context.Context, check Check, fixture Fixture, info strategies
 	if fixture.Patience == 0 && limit(check.Name, info) != "" {
 		s.patience = limitedPatience
 	}
-	s.asksFor("key")
+	s.recordUseOfKey("key")
 	return s
 }
 
-// play runs the check and then looks for leftovers. A check that ends early ends the goroutine that calls play.
+// play runs the check and then searches for keys, channels and connections that the check has left behind. A check that
+// ends early also ends the goroutine that calls play, so the search does not take place.
 func (s *stage) play() {
 	s.alive()
 	if s.info.OnRedis() {
@@ -140,7 +141,8 @@ func (s *stage) open(ttl time.Duration) *instance {
 	return i
 }
 
-// through returns a copy of the options that dials through a path, on which the check can delay traffic.
+// through returns a copy of the options whose Dialer puts the connections on a path. The check can delay the traffic on
+// this path.
 func through(path *netfault.Path, o redis.UniversalOptions) *redis.UniversalOptions {
 	o.Addrs = slices.Clip(o.Addrs) // go-redis appends discovered nodes; each client needs a list of its own
 	dial := o.Dialer
@@ -153,8 +155,8 @@ func through(path *netfault.Path, o redis.UniversalOptions) *redis.UniversalOpti
 	return &o
 }
 
-// dial returns a client like the one of a service, except that a cluster client reloads the slots each second. With
-// go-redis's default of a minute, the client instead of the lock would determine the wait after a node's death.
+// dial returns a client with a service's usual settings, except that a cluster client reloads the slots each second.
+// With go-redis's default of a minute, the client instead of the lock would determine the wait after a node's death.
 func dial(o *redis.UniversalOptions) redis.UniversalClient {
 	if !o.IsClusterMode {
 		return redis.NewUniversalClient(o)
@@ -164,8 +166,8 @@ func dial(o *redis.UniversalOptions) redis.UniversalClient {
 	return redis.NewClusterClient(options)
 }
 
-// several opens n instances. If the lock allows fewer (Info.MaxInstances), it opens only those and fills the result
-// with the first one.
+// several opens n instances. If the lock allows fewer instances (Info.MaxInstances), several opens only that many, and
+// repeats the first instance in the result.
 func (s *stage) several(n int, ttl time.Duration) []*instance {
 	var opened []*instance
 	for range n {
@@ -190,12 +192,12 @@ func (s *stage) acquire(i *instance, key string) strategies.Lease {
 	return w.lease
 }
 
-// fill acquires all permits of a key.
+// fill acquires all permits of a free lock and returns their leases.
 func (s *stage) fill(i *instance, key string) []strategies.Lease {
 	return s.take(i, key, max(s.info.Capacity, 1))
 }
 
-// take acquires n permits of a key.
+// take acquires n permits of a lock and returns their leases. It ends the check if an acquire fails.
 func (s *stage) take(i *instance, key string, n int) []strategies.Lease {
 	var leases []strategies.Lease
 	for range n {
@@ -230,8 +232,8 @@ func (s *stage) obtains(i *instance, key string, wait time.Duration) bool {
 	return lease != nil
 }
 
-// asks returns the lease of one try-lock, or, without a try-lock, of an acquire that waits for the given time. It
-// returns nil if the client did not get the lock.
+// asks makes one try-lock and returns its lease. If the lock has no try-lock, asks makes an acquire that waits for at
+// most the time wait. It returns nil if the client did not get the lock.
 func (s *stage) asks(i *instance, key string, wait time.Duration) strategies.Lease {
 	trier, ok := strategies.As[strategies.Trier](i.Locker)
 	if !ok {
@@ -276,26 +278,27 @@ func (s *stage) ownConnections(i *instance) bool {
 	return s.info.OnRedis() && i.wire.LastWrite().IsZero()
 }
 
-// forget deletes the lock on key from the servers, with all keys that belong to it.
+// forget deletes the lock on key, and all keys that belong to the lock, from the servers.
 func (s *stage) forget(key string) {
 	for _, o := range s.outside {
 		s.must("delete a lock", o.unlink(context.Background(), "*"+s.named(key)+"*"))
 	}
 }
 
-// disturb calls one of the fixture's functions without the check's label, because goroutines of that function are not
-// leftovers of the lock.
+// disturb calls one of the fixture's functions without the check's pprof label, because goroutines of that function are
+// not leftovers of the lock.
 func (s *stage) disturb(what string, do func() error) {
 	defer pprof.SetGoroutineLabels(pprof.WithLabels(s.ctx, s.label()))
 	pprof.SetGoroutineLabels(context.Background())
 	s.must(what, do())
 }
 
-// teardown limits how long a check waits for Close at its end, and how long a failed check deletes its keys.
+// teardown limits waits at the end of a check, such as for the Close of an instance or for the deletion of a failed
+// check's keys.
 const teardown = 5 * time.Second
 
-// own is an instance's lock as a check uses it. It maps each key to a name that only this check uses, because a lock
-// may ignore the Prefix.
+// own wraps an instance's Locker for a check. It maps each key to a name that only this check uses. The Prefix does not
+// suffice, because a lock may ignore it.
 type own struct {
 	strategies.Locker
 	s *stage
@@ -336,7 +339,8 @@ func keyed(lease strategies.Lease, err error) (strategies.Lease, error) {
 	return lease, err
 }
 
-// named returns the name that replaces key. No other check uses it.
+// named returns the name that a check uses in place of key. No other check uses this name. A verbatim check uses its
+// keys unchanged.
 func (s *stage) named(key string) string {
 	if s.verbatim {
 		return key
@@ -344,9 +348,9 @@ func (s *stage) named(key string) string {
 	return key + "-" + s.id
 }
 
-// asksFor records that the check uses the lock on key, under its name with the Prefix and, for a lock that ignores the
-// Prefix, without.
-func (s *stage) asksFor(key string) {
+// recordUseOfKey records that the check uses the lock on key. It records the lock's name with the Prefix and, for a
+// lock that ignores the Prefix, the name without it.
+func (s *stage) recordUseOfKey(key string) {
 	s.locks[s.prefix+s.named(key)], s.locks[s.named(key)] = true, true
 }
 
@@ -361,14 +365,14 @@ func (o *outside) unlink(ctx context.Context, pattern string) error {
 	return keys.Err()
 }
 
-// attempts is how often a check tries a step that a stalled machine can spoil, such as one with a lease that must not
-// run out.
+// attempts is how often a check tries a step that a stalled machine can spoil, such as a step with a lease that must
+// not run out.
 const attempts = 6
 
-// calmly runs play with leases of the given TTL. play returns a fault, or "" for none. If the machine stood still for a
-// fifth of the TTL during play, the standstill may have caused the fault, and calmly runs play again with twice the
-// TTL. If the last attempt is spoilt too, the check ends without a verdict.
-func (s *stage) calmly(ttl time.Duration, play func(ttl time.Duration) (fault string)) {
+// repeatIfDisturbed runs play with leases of the given TTL. play returns a fault, or "" for none. If the machine stood
+// still for a fifth of the TTL during play, the standstill may have caused the fault, and repeatIfDisturbed runs play
+// again with twice the TTL. If the last attempt is spoilt too, the check ends without a verdict.
+func (s *stage) repeatIfDisturbed(ttl time.Duration, play func(ttl time.Duration) (fault string)) {
 	fault, spoilt := pause.Calmly(attempts, ttl, s.measure, play)
 	for _, once := range spoilt {
 		s.Logf("%s", once)
@@ -381,10 +385,11 @@ func (s *stage) calmly(ttl time.Duration, play func(ttl time.Duration) (fault st
 	}
 }
 
-// awake is like calmly, for checks that no watchdog renews a lease. It also repeats play after a standstill in which a
-// lease would have run out even with a running watchdog, because such a run proves nothing.
+// awake is like repeatIfDisturbed, for steps that pass only if no watchdog renews a lease. It also repeats play after a
+// standstill in which a lease would have run out even with a running watchdog, because such a run of play proves
+// nothing.
 func (s *stage) awake(ttl time.Duration, play func(ttl time.Duration)) {
-	s.calmly(ttl, func(ttl time.Duration) (fault string) {
+	s.repeatIfDisturbed(ttl, func(ttl time.Duration) (fault string) {
 		if longest := s.measure(func() { play(ttl) }); s.info.Claims.Watchdog && longest >= ttl/3 {
 			return "the machine stood still for so long that even a running watchdog might have lost the lease"
 		}
@@ -432,7 +437,8 @@ func (s *stage) releaseAll(leases []strategies.Lease) (fault string) {
 
 var errDeaf = errors.New("the call has not returned although its context has ended")
 
-// returns is like within, but returns errDeaf if the call ignores the end of its context.
+// returns makes a call with a context that ends after the patience. It returns errDeaf if the call ignores the end of
+// the context.
 func (s *stage) returns(call func(context.Context) error) error {
 	result := make(chan error, 1)
 	go func() { result <- within(s.patience, call) }()

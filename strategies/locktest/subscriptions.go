@@ -14,7 +14,7 @@ import (
 // silentTTL is the TTL of leases whose waiters receive no message about the release.
 const silentTTL = 2 * time.Second
 
-// markTTL is the TTL of the suite's own keys, in case a failover prevents their deletion.
+// markTTL is the TTL of the suite's own keys. They have a TTL in case a failover prevents their deletion.
 const markTTL = time.Minute
 
 // silentSubscription silences the connections on which an instance waits for messages, once during a wait and once
@@ -46,8 +46,8 @@ func silentSubscription(s *stage) {
 const mostTries = 5
 
 // silenced lets a waiter of the second instance wait on connections that fall silent during its wait or before it, and
-// then releases the lock in the first instance. It returns false if the lease ran out before the release, because the
-// waiter then missed no message.
+// then releases the lock in the first instance. It returns false if the lease ran out before the release. The waiter
+// has then missed no message, so the try shows nothing.
 func (s *stage) silenced(both []*instance, during bool, silent *netfault.Packets) bool {
 	s.passOnce(both)
 	when := "before"
@@ -78,14 +78,15 @@ func (s *stage) silenced(both []*instance, during bool, silent *netfault.Packets
 	}
 	if limit := silentTTL + s.patience/2; !w.within(limit) {
 		s.fatalf("the connections of a waiter fell silent %s it waited; %v after the release the waiter has not got the "+
-			"lock, although its TTL is %v", when, limit, silentTTL)
+			"lock, although the lease's TTL is %v", when, limit, silentTTL)
 	}
 	w.finish()
 	return !early
 }
 
-// passOnce passes the lock to a waiter of the second instance, which opens its connections. If an earlier try has
-// silenced them, this takes up to one TTL, and the leases may have run out by then.
+// passOnce passes the lock to a waiter of the second instance, so that this instance opens its connections. If an
+// earlier try has silenced the connections of the second instance, passOnce takes up to one TTL, and the leases may
+// have run out by then.
 func (s *stage) passOnce(both []*instance) {
 	began := time.Now()
 	leases := s.fill(both[0], "key")
@@ -102,8 +103,8 @@ func (s *stage) passOnce(both []*instance) {
 }
 
 // sentinel makes Sentinel fail over while a lock has a holder and waiters. It releases the lock when the instances'
-// clients have moved to the new primary. The old primary continues as a master, so a client that stays connected to it
-// gets the lock there or waits until the TTL ends.
+// clients have moved to the new primary. The old primary continues as a master. A client that stays connected to it
+// gets the lock there, or waits until the TTL ends.
 func sentinel(s *stage) {
 	if s.info.Nodes > 1 {
 		s.notApplicable("it is a quorum of several nodes, none of which fails over")
@@ -153,11 +154,12 @@ func sentinel(s *stage) {
 // keys returns the keys on a server that belong to the check's lock on key.
 func (s *stage) keys(o *outside, key string) []string {
 	keys, err := o.Keys(context.Background(), "*"+s.named(key)+"*").Result()
-	s.must("look for keys", err)
+	s.must("search for keys", err)
 	return keys
 }
 
-// isAt reports whether an instance's client is connected to the server: what it writes can be read there.
+// isAt reports whether an instance's client is connected to the server. It writes a key with the client and reads it on
+// the server.
 func (s *stage) isAt(i *instance, o *outside) bool {
 	ctx := context.Background()
 	key := s.prefix + "at"
@@ -168,7 +170,7 @@ func (s *stage) isAt(i *instance, o *outside) bool {
 	return o.Get(ctx, key).Val() == mark
 }
 
-// replicated waits until a replica has the data that its primary has now, and reports whether it has them within the
+// replicated waits until a replica has all data that its primary has now, and reports whether this takes at most the
 // patience. It writes a key on the primary and waits for that key, because replication keeps the order of commands.
 func (s *stage) replicated(primary, replica *outside) bool {
 	ctx := context.Background()

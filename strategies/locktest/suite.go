@@ -7,7 +7,8 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// Several checks may find one of these promises broken. Each other promise belongs to one check and is named in Checks.
+// Each of these promises may be found broken by several checks. Every other promise belongs to one check and is named
+// in Checks.
 const (
 	granting   = "a free lock can be acquired, and released once"
 	exclusive  = "never more holders than permits"
@@ -21,7 +22,7 @@ const (
 	valid      = "a lease is valid at most as long as Redis keeps it"
 )
 
-// Check is one check of the suite. It tests one promise, and may find other promises broken on the way.
+// Check is one check of the suite. It tests one promise, and may also find other promises broken.
 type Check struct {
 	Name    string
 	needs   need
@@ -47,7 +48,7 @@ const (
 	onCluster
 )
 
-// missing returns the reason why a lock does not meet the needs, or "" if it meets all of them.
+// missing returns the reason why a lock does not meet the needs, or "" if it meets all needs.
 func (n need) missing(info strategies.Info) string {
 	claims := info.Claims
 	for _, one := range []struct {
@@ -81,8 +82,8 @@ func (n need) missing(info strategies.Info) string {
 // it applies.
 func (c Check) Inapplicable(info strategies.Info) string { return c.needs.missing(info) }
 
-// Judge runs the check on a fixture until the check or ctx ends. After it returns, only calls that the lock never ends
-// still run.
+// Judge runs the check on a fixture until the check or ctx ends. When Judge returns, no call of the check is still
+// running, except calls that the lock never ends.
 func (c Check) Judge(ctx context.Context, fixture Fixture, info strategies.Info) Result {
 	if why := c.Inapplicable(info); why != "" {
 		return Result{Check: c.Name, Proves: c.Proves, Verdict: NotApplicable, Because: why}
@@ -114,7 +115,8 @@ func limit(check string, info strategies.Info) string {
 	return ""
 }
 
-// Checks returns all checks in the order in which they run. The later ones break servers, networks or calls on purpose.
+// Checks returns all checks in the order in which they run. The later checks break servers, networks or calls on
+// purpose.
 func Checks() []Check {
 	return []Check{
 		{
@@ -126,7 +128,7 @@ func Checks() []Check {
 			"After Close no caller acquires a lock, and a holder can still release its lock.",
 		},
 		{
-			"strange keys", excludes, strangeKeys, "every string is a separate key",
+			"strange keys", excludes, unusualKeys, "every string is a separate key",
 			"Strings with braces, spaces, zero bytes or non-ASCII characters, strings of a kilobyte and the empty string are " +
 				"separate keys.",
 		},
@@ -140,7 +142,7 @@ func Checks() []Check {
 			"As many clients hold a semaphore as it has permits, and each released permit admits one waiter.",
 		},
 		{
-			"stranger", excludes, stranger, "only the owner releases",
+			"stranger", excludes, releaseTwice, "only the owner releases",
 			"A second release of a lease does not free the lock if another client holds it by then.",
 		},
 		{

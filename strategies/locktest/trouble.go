@@ -25,8 +25,8 @@ func flushedScripts(s *stage) {
 	}
 }
 
-// lostReply lets an acquire time out while the servers are paused. They then grant a lock of which no client knows, and
-// this lock must not stay taken.
+// lostReply lets an acquire time out while the servers are paused. When the servers continue, they grant a lock to a
+// client that has given up. This lock must not stay taken.
 func lostReply(s *stage) {
 	if s.fixture.Pause == nil || s.fixture.Resume == nil {
 		s.notTried("the fixture cannot pause and resume its servers")
@@ -49,8 +49,8 @@ func lostReply(s *stage) {
 		}
 		switch {
 		case attempt == attempts && granted:
-			s.notTried("its acquire waits for the reply after its context has ended; go-redis ends the call only with " +
-				"ContextTimeoutEnabled")
+			s.notTried("the lock's acquire waits for the reply although its context has ended: go-redis ends the call only " +
+				"with ContextTimeoutEnabled")
 		case attempt == attempts:
 			s.notJudged("an acquire with a timeout of %v sends no command", limit)
 		case !granted:
@@ -64,7 +64,7 @@ func lostReply(s *stage) {
 }
 
 // unanswered lets an acquire time out while the servers are paused. It reports whether the acquire returned a lease
-// nevertheless.
+// although its context had timed out.
 func (s *stage) unanswered(i *instance, limit time.Duration) bool {
 	s.disturb("pause the servers", s.fixture.Pause)
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
@@ -165,13 +165,13 @@ func (s *stage) recovers(all ...*instance) {
 			}
 			return last == nil
 		}) {
-			s.fatalf("the servers run again, and an acquire still returns %q", last)
+			s.fatalf("the servers are up again, but an acquire still returns %q", last)
 		}
 	}
 }
 
-// deadNodes kills a minority of a quorum's nodes, which must continue to work, then kills more, so that no client may
-// get the lock, and finally revives them.
+// deadNodes kills a minority of a quorum's nodes. The lock must continue to work. Then deadNodes kills more nodes, so
+// that no client may get the lock, and finally revives all of them.
 func deadNodes(s *stage) {
 	kill, revive := s.killable()
 	both := s.several(2, longTTL)

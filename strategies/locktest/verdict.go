@@ -24,7 +24,7 @@ const (
 	NotJudged     Verdict = "not judged"     // the check ended early because of Err, such as a server that did not start
 )
 
-// Result is the result of one check of one lock.
+// Result is what one check has found about one lock.
 type Result struct {
 	Check   string // its name
 	Proves  string // what a pass proves
@@ -54,7 +54,7 @@ func (v Result) String() string {
 	return b.String()
 }
 
-// Failure is one broken promise.
+// Failure is one observation that shows a promise to be broken.
 type Failure struct {
 	Check   string // the check that found it
 	Promise string // not always the promise of that check
@@ -102,8 +102,8 @@ func (s *stage) notTried(format string, args ...any) { s.stop(NotTried, fmt.Erro
 // argument, formatted with %w.
 func (s *stage) notJudged(format string, args ...any) { s.stop(NotJudged, fmt.Errorf(format, args...)) }
 
-// must ends the check, without a verdict, if a step of the suite failed: to open an instance, or to inspect or disturb
-// a server.
+// must ends the check without a verdict if err is not nil. Such an error means that the suite could not open an
+// instance, or could not inspect or disturb a server.
 func (s *stage) must(what string, err error) {
 	if err != nil {
 		s.alive()
@@ -176,7 +176,7 @@ func (r *report) conclude(limit string) Result {
 	case r.atItsEnd:
 		v.Verdict = Passed
 	case v.Verdict == "":
-		v.Err = errors.New("code outside the suite ended the check, such as FailNow in a function of the fixture")
+		v.Err = errors.New("the check was ended by code outside the suite, such as FailNow in the fixture")
 		v.Verdict, v.Because = NotJudged, v.Err.Error()
 	}
 	return v

@@ -9,7 +9,7 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// waiter is a call in the background, usually an acquire.
+// waiter is a call that runs in the background of a check, usually an acquire. It also holds the result of the call.
 type waiter struct {
 	s      *stage
 	cancel context.CancelFunc
@@ -24,7 +24,7 @@ type waiter struct {
 	began    time.Time
 }
 
-// waiter starts a client that acquires the lock on i and then releases it.
+// waiter starts a client of instance i that acquires the lock and then releases it.
 func (s *stage) waiter(i *instance, key string) *waiter {
 	return s.background(i, key, func(ctx context.Context) error {
 		lease, err := i.Acquire(ctx, key)
@@ -39,7 +39,7 @@ func (s *stage) waiter(i *instance, key string) *waiter {
 func (s *stage) waiterFor(i *instance, key string,
 	acquire func(context.Context, string) (strategies.Lease, error),
 ) *waiter {
-	s.asksFor(key)
+	s.recordUseOfKey(key)
 	ctx, cancel := context.WithCancel(context.Background())
 	w := &waiter{
 		s: s, on: i, key: key, cancel: cancel, done: make(chan struct{}), began: time.Now(),
@@ -63,7 +63,7 @@ func (s *stage) waiterFor(i *instance, key string,
 	return w
 }
 
-// background runs a call of an instance in a goroutine.
+// background starts a call of an instance in a goroutine and returns it as a waiter without a lease.
 func (s *stage) background(i *instance, key string, do func(context.Context) error) *waiter {
 	return s.waiterFor(i, key, func(ctx context.Context, _ string) (strategies.Lease, error) { return nil, do(ctx) })
 }
@@ -85,7 +85,7 @@ func (w *waiter) granted() strategies.Lease {
 	return w.lease
 }
 
-// within reports whether the waiter ends within the given time.
+// within waits for at most the limit, and reports whether the waiter's call has returned.
 func (w *waiter) within(limit time.Duration) bool {
 	if w.isOver() {
 		return true
@@ -103,7 +103,8 @@ func (w *waiter) within(limit time.Duration) bool {
 	}
 }
 
-// returned waits until the background call returns, and ends the check if it does not.
+// returned waits until the background call returns, and ends the check with a failure if this takes longer than the
+// patience.
 func (w *waiter) returned(what string) {
 	if !w.within(w.s.patience) {
 		w.s.fatalf("%s has not returned after %v", what, w.s.patience)
@@ -111,7 +112,7 @@ func (w *waiter) returned(what string) {
 }
 
 // meets waits until the blockade has caught traffic or the waiter's call has returned. It reports whether the blockade
-// has caught any.
+// has caught traffic.
 func (w *waiter) meets(blockade *netfault.Blockade) bool {
 	timer := time.NewTimer(w.s.patience)
 	defer timer.Stop()
@@ -141,10 +142,10 @@ func (w *waiter) parkedBefore(end time.Time) {
 	}
 }
 
-// settle returns when the waiter has the lock or waits for it, as far as the suite can observe: since the waiter began,
-// its instance has made an attempt and sent a command, and its connections are quiet. If the suite cannot observe the
-// instance, settle waits for a fixed number of polls. It counts polls instead of time, because a stall of the test
-// stops the waiter too.
+// settle returns when the waiter has the lock or waits for it, as far as the suite can observe. Since the waiter began,
+// its instance must have made an attempt and sent a command, and its connections must be quiet. If the suite cannot
+// observe the instance, settle waits for a fixed number of polls. It counts polls instead of time, because a stall of
+// the test stops the waiter too.
 func (w *waiter) settle() {
 	queues := w.s.info.Claims.FIFO // the servers must read this waiter's commands before the next waiter's
 	for look, end := 0, w.began.Add(w.s.patience); !w.seen() && !w.isOver(); look++ {
@@ -171,8 +172,8 @@ func (w *waiter) heard() {
 	}
 }
 
-// quiet waits until the instance's connections have been idle for 4 polls, or until it has polled 20 times and none of
-// them is being dialled. It returns the time of the last traffic.
+// quiet waits until the instance's connections have been idle for 4 polls. After 20 polls it stops waiting, unless a
+// connection is being dialled. It returns the time of the last traffic.
 func (w *waiter) quiet() time.Time {
 	last, dialling := w.on.wire.Last()
 	for look, still := 0, 0; still < 4 && (look < 20 || dialling); look++ {
@@ -205,7 +206,8 @@ func (w *waiter) seen() bool {
 	return attempted && (!w.s.info.OnRedis() || w.on.wire.LastWrite().After(w.began))
 }
 
-// finish waits until the waiter, whose lock is free by now, has acquired it. It ends the check if the waiter fails.
+// finish waits until the waiter has acquired the lock, and ends the check if the waiter fails. The lock must be free
+// when finish is called.
 func (w *waiter) finish() {
 	w.overdue("a waiter is still waiting although the lock is free")
 	if w.err != nil {
@@ -213,7 +215,8 @@ func (w *waiter) finish() {
 	}
 }
 
-// passOn starts a waiter for a lock whose permits are all taken by leases, and then releases the leases.
+// passOn starts a waiter for a lock whose permits are all taken by leases, calls beforeRelease and releases the leases.
+// The waiter must then get the lock.
 func (s *stage) passOn(leases []strategies.Lease, to *instance, key string, beforeRelease func()) {
 	w := s.waiter(to, key)
 	w.parked()
@@ -223,14 +226,15 @@ func (s *stage) passOn(leases []strategies.Lease, to *instance, key string, befo
 	s.release(leases[1:]...)
 }
 
-// overdue ends the check if the waiter's call does not return within the patience. The broken promise is a lost
-// wake-up, which seen describes, if the lock is free, and otherwise a lock that was never freed.
+// overdue ends the check if the waiter's call does not return within the patience. If the lock is free, overdue reports
+// a lost wake-up, and seen describes the events before it. If the lock is not free, overdue reports a lock that was
+// never freed.
 func (w *waiter) overdue(seen string, args ...any) {
 	if w.within(w.s.patience) {
 		return
 	}
 	if w.s.held(w.on, w.key) {
-		w.s.broken(ungranted, "all clients have released the lock or given up, and the lock is not free")
+		w.s.broken(ungranted, "all clients have released the lock or given up, but the lock is not free")
 	} else {
 		w.s.broken(waking, seen, args...)
 	}

@@ -1,5 +1,17 @@
 package locktest
 
+// This file contains the checks of waits: how waits end, which releases must wake a waiter, and in which order waiters
+// get the lock.
+//
+// Most holders have longTTL, which is far longer than the patience. So a waiter that misses a release still waits when
+// the patience has passed, and overdue reports the lost wake-up. The holder and most waiters are in different instances
+// (both[0] and both[1]), because within one instance a lock may pass a release on without the servers.
+//
+// The checks from releaseBeforeTheWait to killedConnections delay or cut a waiter's connections, so that the message of
+// a release does not reach the waiter. All but the last repeat this with step 0, 1, 2 and so on: the fault hits the
+// waiter's first command, then its second, until the waiter sends no further command. The checks from fifo to
+// overtaking judge the order.
+
 import (
 	"context"
 	"errors"
@@ -15,8 +27,8 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// cancelledWait ends waits by their contexts: by a deadline, by a cancellation, and by a context that has ended before
-// the wait begins.
+// cancelledWait ends waits by their contexts: by a deadline, by a cancellation, and by a context that is already done.
+// Each wait must return its context's error and leave the lock with its holder.
 func cancelledWait(s *stage) {
 	both := s.several(2, longTTL)
 	leases := s.fill(both[0], "key")
@@ -46,10 +58,10 @@ func cancelledWait(s *stage) {
 		s.errorf("a cancelled wait freed the holder's lock")
 	}
 	s.release(leases...)
-	s.release(s.fill(both[1], "key")...)
+	s.release(s.fill(both[1], "key")...) // no ended wait may have taken a permit
 }
 
-// refused expects the waiter's call to fail with the given error.
+// refused reports a failure unless the waiter's call returns, within the patience, an error that wraps want.
 func (w *waiter) refused(what string, want error) {
 	switch {
 	case !w.within(w.s.patience):
@@ -61,17 +73,21 @@ func (w *waiter) refused(what string, want error) {
 	}
 }
 
-// cancelledAnytime cancels waiters at random moments around a release, so that some are cancelled while they are woken
-// or granted the lock. The lock must not stay held, and the waiter behind them must get it. All waiters are in one
-// instance, because a release by another instance's waiter would wake a waiter whose wake-up was lost.
+// cancelledAnytime cancels waiters at random moments shortly before and after a release, so that some are cancelled
+// while they are woken or granted the lock. The lock must not stay held, and the waiter behind the cancelled waiters
+// must get it. All waiters are in one instance. The release of another instance's waiter would wake a waiter whose
+// wake-up was lost, and so hide the fault.
 func cancelledAnytime(s *stage) {
 	const impatient = 12
 	both := s.several(2, longTTL)
 	for round := range s.rounds {
 		leases := s.fill(both[0], "key")
 		waiting := s.crowd(both[1], "key", impatient)
+		// patient queues behind the waiters that give up. It shows whether one of these waiters has kept the lock or the
+		// wake-up.
 		patient := s.crowd(both[1], "key", 1)[0]
 
+		// The wake-up of a release may reach a waiter that is just giving up. This waiter must pass the wake-up on.
 		var all sync.WaitGroup
 		anytime := func(end func()) {
 			all.Go(func() {
@@ -108,14 +124,14 @@ func cancelledAnytime(s *stage) {
 		patient.overdue("a waiter behind waiters that gave up is still waiting although the lock is free")
 		patient.finish()
 		s.release(leases[1:]...)
+		// A waiter that is cancelled during its grant must return the permit.
 		if !s.eventually(func() bool { return s.free(both[1], "key") }) {
-			s.brokenNow(ungranted, "all clients have released the lock or given up, and the lock is not free")
+			s.brokenNow(ungranted, "all clients have released the lock or given up, but the lock is not free")
 		}
 	}
 }
 
-// crowd starts n waiters together. It returns when all of them wait, as far as the suite can observe this in a short
-// time.
+// crowd starts n waiters together. It returns when all of them seem to wait, and does not spend long on making sure.
 func (s *stage) crowd(i *instance, key string, n int) []*waiter {
 	asked := i.probe.Counts().Attempts
 	var waiting []*waiter
@@ -131,15 +147,15 @@ func (s *stage) crowd(i *instance, key string, n int) []*waiter {
 	return waiting
 }
 
-// shortly waits for d, which may be shorter than the resolution of the system's timers.
+// shortly waits for d in a busy loop, because d may be shorter than the resolution of the system's timers.
 func shortly(d time.Duration) {
 	for end := time.Now().Add(d); time.Now().Before(end); {
 		runtime.Gosched()
 	}
 }
 
-// givenUpWaits checks that cancelled waits leave no keys and channels while the instances live. The first wait may
-// leave some if later waits, for other keys, add none.
+// givenUpWaits checks that cancelled waits leave no keys and channels while the instances live. The waits for the first
+// key may leave a few, such as a channel of their instance, but waits for further keys must not add any.
 func givenUpWaits(s *stage) {
 	both := s.several(2, longTTL)
 	give := func(key string) {
@@ -168,12 +184,12 @@ func givenUpWaits(s *stage) {
 // it waits.
 const steps = 8
 
-// soon is how long a check waits for an event that does not happen with every strategy.
+// soon is how long a check waits for an event that some strategies never cause, such as a further command of a waiter.
 const soon = 250 * time.Millisecond
 
 // releaseBeforeTheWait releases the lock just before a waiter's first command, in the next round just before its
 // second, and so on until no command is left. One of these moments is between the waiter's check of the lock and its
-// subscription.
+// subscription. A lock that does not check again after it has subscribed misses the release.
 func releaseBeforeTheWait(s *stage) {
 	both := s.several(2, longTTL)
 	for step := range steps {
@@ -189,19 +205,20 @@ func releaseBeforeTheWait(s *stage) {
 		if step == 0 && !caught && s.ownConnections(both[1]) {
 			s.notTried("the suite cannot delay its commands, because the lock does not dial with the Options in its Config")
 		}
+		// The waiter has sent all its commands before this step, so no further round is needed.
 		if !caught {
-			releaseBesideAWait(s, both)
+			releaseDuringAWait(s, both)
 			return
 		}
 	}
 	s.Logf("the lock was released before each of a waiter's first %d commands, but the waiter sends more", steps)
 }
 
-// releaseBesideAWait delays one command of a waiter in each round. While the command is delayed, it starts a second
+// releaseDuringAWait delays one command of a waiter in each round. While the command is delayed, it starts a second
 // waiter in the same instance, releases the lock and cancels the first waiter. The second waiter may have joined the
-// subscription of the first one. Redis may not have confirmed this subscription yet, so no message of the release
-// arrives.
-func releaseBesideAWait(s *stage, both []*instance) {
+// subscription of the first one. If Redis has not confirmed this subscription yet, the message of the release does not
+// arrive, so the second waiter must check the lock itself.
+func releaseDuringAWait(s *stage, both []*instance) {
 	for step := range steps {
 		leases := s.fill(both[0], "key")
 		blockade := both[1].wire.Hold(netfault.Write, step)
@@ -228,11 +245,13 @@ func releaseBesideAWait(s *stage, both []*instance) {
 // reconnected, and in later rounds before each command that the waiter then sends.
 func releaseDuringReconnect(s *stage) {
 	both := s.several(2, longTTL)
-	for step := -3; step < steps; step++ { // in the first rounds the waiter may not have subscribed yet
+	for step := -3; step < steps; step++ { // several rounds without a step, in case the waiter has not subscribed yet
 		leases := s.fill(both[0], "key")
 		w := s.waiter(both[1], "key")
 		w.parked()
 		time.Sleep(20 * time.Millisecond) // on a slow machine the waiter may not have subscribed yet
+		// With a negative step, the lock is released before the waiter can dial. With any other step, it is released before
+		// the waiter's command number step+1.
 		blockade := both[1].wire.Hold(netfault.Dials, 0)
 		if step >= 0 {
 			blockade.Open()
@@ -259,7 +278,8 @@ func releaseDuringReconnect(s *stage) {
 	}
 }
 
-// killedConnections kills the connections on which waiters wait just before the release that should wake them.
+// killedConnections lets waiters wait, kills the connections on which they wait, and then releases the lock. The
+// message of the release may then reach no waiter, so each waiter must check the lock after it has reconnected.
 func killedConnections(s *stage) {
 	const rounds, waiters = 8, 5
 	both := s.several(2, longTTL)
@@ -288,15 +308,17 @@ func killedConnections(s *stage) {
 }
 
 // cut kills the connections on which clients wait for a release: those that subscribe, block or use client tracking. It
-// returns how many it killed.
+// spares connections that were open before the check, and returns the number of killed connections.
 func (s *stage) cut() int {
 	killed := 0
 	for _, o := range s.outside {
 		for _, c := range s.connections(o) {
+			// CLIENT LIST flags a subscriber with P, a blocked client with b, and client tracking with t, in broadcast mode with
+			// B.
 			if o.before[c["id"]] || !strings.ContainsAny(c["flags"], "PbtB") {
 				continue
 			}
-			// n is 0 if the connection has already closed.
+			// n is 0 if the connection was already closed.
 			n, err := o.ClientKillByFilter(context.Background(), "ID", c["id"]).Result()
 			s.must("kill a connection", err)
 			killed += int(n)
@@ -305,7 +327,7 @@ func (s *stage) cut() int {
 	return killed
 }
 
-// fifo starts waiters in several instances one after the other, and expects them to get the lock in that order.
+// fifo starts waiters in several instances, one after the other. They must get the lock in that order.
 func fifo(s *stage) {
 	const waiters = 8
 	instances := s.several(3, longTTL)
@@ -336,13 +358,15 @@ func fifo(s *stage) {
 	s.release(leases[1:]...)
 }
 
-// fencing checks that tokens grow when several instances acquire in turn, and after the death of a holder.
+// fencing checks that each token is larger than the previous token, both when several instances acquire in turn and
+// after the death of a holder. A lock that keeps its counter in the lease's key repeats tokens after Redis has expired
+// that key.
 func fencing(s *stage) {
 	var last int64
 	grows := func(lease strategies.Lease) {
 		fenced, ok := strategies.As[strategies.Fenced](lease)
 		if !ok {
-			s.fatalf("its Info claims fencing, but its leases have no FencingToken")
+			s.fatalf("the lock's Info claims fencing, but the lock's leases have no FencingToken")
 		}
 		switch token := fenced.FencingToken(); {
 		case token == last:
@@ -375,13 +399,15 @@ func fencing(s *stage) {
 // overtaking lets clients of two instances acquire repeatedly while other clients wait in a third instance. It counts
 // how often each repeating client gets the lock before a waiter that requested it earlier.
 //
-// Package handoff keeps the bound, as long as no lease runs out and no waiter misses its turn, for the following
-// reason. An instance with waiters has either a lease or one slot in Redis's queue, which is first in, first out.
-// Between two leases of the waiter's instance, or between the queueing of its slot and its next lease, each other
-// instance gets at most one lease. This lease gives one turn to each client that waits when it arrives. Each lease of
-// the waiter's own instance serves at least its first waiter, in the order of their arrival. So each earlier waiter of
-// the same instance costs at most one such round, and the waiter itself costs one.
+// Package handoff keeps the bound of Claims.Bounded, as long as no lease runs out and no waiter misses its turn, for
+// the following reason. An instance with waiters has either a lease or one slot in Redis's queue, which is first in,
+// first out. Between two leases of the waiter's instance, or between the queueing of its slot and its next lease, each
+// other instance gets at most one lease. This lease gives one turn to each client that waits when the lease is granted.
+// Each lease of the waiter's own instance serves at least its first waiter, in the order of their arrival. So each
+// earlier waiter of the same instance costs at most one such round, and the waiter itself costs one more round.
 func overtaking(s *stage) {
+	// The rounds vary how long a client of the rush holds the lock, which instance has the first holder, whether the rush
+	// or the patients queue first, and the number of patients.
 	three := s.several(3, longTTL)
 	for round := range 6 {
 		r := &rush{stage: s, hold: time.Duration(round%2) * 100 * time.Microsecond}
@@ -396,7 +422,7 @@ func overtaking(s *stage) {
 // the lock.
 type rush struct {
 	*stage
-	hold    time.Duration
+	hold    time.Duration // for each turn
 	clients []*waiter
 
 	mu       sync.Mutex
@@ -404,16 +430,16 @@ type rush struct {
 	patients []*patient
 }
 
-// patient is a waiter that may be overtaken. before counts, for each client of the rush, how often that client
-// requested the lock later than the patient and got it first.
+// patient is a waiter that may be overtaken. before[i] counts how often client i of the rush requested the lock later
+// than the patient and got it first.
 type patient struct {
 	*waiter
 	served bool
 	before map[int]int
 }
 
-// play lets all clients wait until one holder releases the lock: the rush in the first two instances and the patients
-// in the third.
+// play lets all clients wait until one holder releases the lock. The rush is in the first two instances, and the
+// patients are in the third.
 func (r *rush) play(three []*instance, holder *instance, rushFirst bool, patients int) {
 	lease := r.acquire(holder, "key")
 	if rushFirst {
@@ -437,7 +463,8 @@ func (r *rush) play(three []*instance, holder *instance, rushFirst bool, patient
 	}
 }
 
-// wait starts another patient and returns when the servers have received its commands.
+// wait starts another patient and returns when the servers have received its commands, so that the next turns of the
+// rush begin after its request.
 func (r *rush) wait(on *instance) {
 	p := &patient{before: map[int]int{}}
 	p.waiter = r.background(on, "key", func(ctx context.Context) error {
@@ -457,8 +484,8 @@ func (r *rush) wait(on *instance) {
 	r.patients = append(r.patients, p)
 }
 
-// begin starts the clients of the rush and returns when they wait. If the holder released earlier, only the patients
-// would be waiting.
+// begin starts the clients of the rush and returns when all of them wait. If the first holder released before all of
+// them wait, only the patients would compete for the lock.
 func (r *rush) begin(on []*instance) {
 	const clients = 4 // per instance
 	for n, instance := range on {
@@ -469,13 +496,15 @@ func (r *rush) begin(on []*instance) {
 				return nil
 			}))
 		}
+		// settle waits for one more attempt than first.attempts. With this offset it waits until each client of the
+		// instance has made an attempt.
 		first := r.clients[n*clients]
 		first.attempts += clients - 1
 		first.settle()
 	}
 }
 
-// turn acquires and releases the lock once. It reports whether the client must continue.
+// turn acquires and releases the lock once. It returns false if a call failed or the rush is over.
 func (r *rush) turn(ctx context.Context, client int, on *instance) bool {
 	r.mu.Lock()
 	earlier := r.patients // the patients that requested the lock before this turn
@@ -496,11 +525,12 @@ func (r *rush) turn(ctx context.Context, client int, on *instance) bool {
 	return more
 }
 
-// count records that a client got the lock although the given patients had requested it earlier. If it overtook a
-// patient too often, count reports the failure and all clients stop.
+// count records that a client got the lock although the given patients had requested it earlier. If the client has
+// overtaken a patient more often than Claims.Bounded permits, count reports the failure and all clients stop.
 func (r *rush) count(client int, earlier []*patient) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	// ahead is the number of patients that requested the lock before p.
 	for ahead, p := range earlier {
 		if p.served {
 			continue

@@ -10,7 +10,7 @@
 //	}
 //
 // For each node it starts a redis-server, which must be on PATH, and stops it when the test ends. Servers whose clocks
-// can be set also need a C compiler (cc); without one the checks that change clocks are not tried.
+// can be set also need a C compiler (cc). Without a C compiler, the checks that change clocks are not tried.
 package redisservers
 
 import (
@@ -28,8 +28,8 @@ import (
 )
 
 // Fixture starts the given number of servers and returns a fixture with them, on which open opens a Locker. For a
-// quorum it should start more than a majority of the nodes, because checks kill some. If one of the fixture's functions
-// fails, it fails the test instead of returning an error.
+// quorum, nodes should be more than a majority of the lock's nodes, because checks kill some of them. If a function of
+// the fixture fails, it fails the test instead of returning an error.
 func Fixture(t testing.TB, nodes int, open func(goredis.Config) (strategies.Locker, error)) locktest.Fixture {
 	t.Helper()
 	var all []*realredis.Server
