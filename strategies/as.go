@@ -6,7 +6,7 @@ package strategies
 //	if timed, ok := strategies.As[strategies.Timed](lease); ok {
 //
 // A method called on the value that As found bypasses the wrappers around it. This is harmless for most wrappers of
-// Leases, which can therefore have a method Unwrap. A wrapper of Lockers that changes Acquire must not have one,
+// Leases, which can therefore have a method Unwrap. A wrapper of Lockers that changes Acquire must not have an Unwrap,
 // because calls of TryAcquire and AcquireAs would bypass the change.
 func As[T any](of any) (T, bool) {
 	for {

@@ -12,7 +12,7 @@ type (
 	plainLease  struct{}
 	timedLease  struct{ plainLease }
 	fencedLease struct{ plainLease }
-	// wrappedLease has one capability itself and those of the lease that it wraps.
+	// wrappedLease has a fencing token and, through Unwrap, the capabilities of the lease that it wraps.
 	wrappedLease struct {
 		strategies.Lease
 		token int64
@@ -58,7 +58,7 @@ func TestAsFindsCapabilities(t *testing.T) {
 	}
 }
 
-// As prefers a wrapper's own capability to that of the wrapped lease.
+// If both a wrapper and the wrapped lease have a capability, As must return that of the wrapper.
 func TestAsPrefersTheOutermost(t *testing.T) {
 	fenced, ok := strategies.As[strategies.Fenced](wrappedLease{Lease: wrappedLease{fencedLease{}, 8}, token: 9})
 	if !ok || fenced.FencingToken() != 9 {
@@ -75,7 +75,7 @@ func TestAsFindsLockersCapabilities(t *testing.T) {
 	}
 }
 
-// A run looks for capabilities in every lease, and most leases are not wrappers.
+// As must not allocate, because a run calls it for every lease.
 func TestAsDoesNotAllocate(t *testing.T) {
 	own, wrapped, none := strategies.Lease(&timedLease{}), strategies.Lease(&wrappedLease{Lease: &timedLease{}}),
 		strategies.Lease(&plainLease{})

@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// ConfigOf is the configuration that every strategy's constructor takes in addition to the strategy's options. N is
-// the type of a node of its store: for Redis a goredis.Node, which is a go-redis client with its options.
+// ConfigOf is the configuration that every strategy's constructor takes in addition to the strategy's options. N is the
+// type of a node of the strategy's store: for Redis a goredis.Node, which is a go-redis client with its options.
 type ConfigOf[N any] struct {
 	Nodes  []N           // one node for most strategies, several independent nodes for a quorum
 	Prefix string        // prepended to every key
 	TTL    time.Duration // how long a lease lasts unless it is extended or released
-	// Callers is the number of clients that are expected to use the Locker at the same time, a hint for the size of
-	// connection pools; 0 means unknown.
+	// Callers is the number of clients that are expected to use the Locker at the same time. It is a hint for the size of
+	// connection pools. 0 means unknown.
 	Callers int
 	Probe   *Probe // may be nil
 }
@@ -21,11 +21,12 @@ type ConfigOf[N any] struct {
 // Config is a ConfigOf for any store. The registry converts it to the ConfigOf of a strategy's store.
 type Config = ConfigOf[any]
 
-// Validate returns all errors, joined, in the configuration of a strategy that needs this number of nodes.
+// Validate returns an error if the configuration has fewer nodes than the strategy needs, or a TTL below 1 ms. If both
+// apply, it joins the two errors.
 func (c ConfigOf[N]) Validate(nodes int) error {
 	var problems []error
 	if len(c.Nodes) < nodes {
-		problems = append(problems, fmt.Errorf("it needs %d nodes, there are %d", nodes, len(c.Nodes)))
+		problems = append(problems, fmt.Errorf("the number of nodes must be at least %d, not %d", nodes, len(c.Nodes)))
 	}
 	if nodes > 0 && c.TTL < time.Millisecond {
 		problems = append(problems, fmt.Errorf("the TTL must be at least 1ms, not %v", c.TTL))

@@ -2,8 +2,8 @@ package strategies
 
 import "strings"
 
-// Info describes a strategy as data. Tables show it, the conformance suite tests its claims, and a run's audit counts
-// breaches of these claims only.
+// Info describes a strategy as data. Tables show it, the conformance suite tests its claims, and the audit of a run
+// counts only breaches of these claims.
 type Info struct {
 	Name    string // as on the command line and in every output
 	Summary string // one line that names the idea
@@ -13,13 +13,13 @@ type Info struct {
 	// Capacity is the number of clients that may hold one key at the same time: 1 for a lock, N for a semaphore, 0 for
 	// no limit.
 	Capacity int
-	// Store is the name of the store that keeps the lock: etcd, postgres; "" means Redis.
+	// Store is the name of the store that keeps the lock, such as etcd; "" means Redis.
 	Store string
-	// Nodes is the smallest number of independent nodes of its store that the strategy needs. It is 0 for a strategy
-	// that lives in the process and uses no store.
+	// Nodes is the smallest number of independent nodes of a store that the strategy needs. It is 0 for a strategy that
+	// lives in the process and uses no store.
 	Nodes int
-	// MaxInstances is the largest number of application instances across which the strategy works. 0 means any number; 1
-	// means that it excludes only clients of one process.
+	// MaxInstances is the largest number of application instances across which the strategy works. 0 means any number. 1
+	// means that the strategy excludes only clients of one process.
 	MaxInstances int
 
 	// Since is the oldest version of Redis on which the strategy works; the zero Since means any version.
@@ -32,60 +32,61 @@ type Info struct {
 
 	// Caveat describes when a strategy that is unsafe by design fails; it is "" for all other strategies.
 	Caveat string
-	// Assumes is the condition that the claims need in addition to those of similar locks, as text that follows "if"; ""
-	// means no further condition.
+	// Assumes is a condition that the claims need in addition to the conditions that all similar locks need. It is a text
+	// that follows the word "if". "" means no additional condition.
 	Assumes string
 	// Keys are patterns for the full names of all keys that the strategy keeps for a lock. In a pattern {key} stands for
 	// the lock's key, which has a hash tag, and * for hexadecimal digits. Clean-up removes only keys that match a pattern.
 	// If Keys is nil, Define sets it to {key} alone.
 	Keys []string
-	// Format names the format of the strategy's keys, values and messages if other locks use the same format. Locks with
-	// the same format exclude and wake each other. "" means that no other lock uses this strategy's format.
+	// Format is the name of the format of the strategy's keys, values and messages, if other locks use the same format.
+	// Locks with the same format exclude and wake each other. "" means that no other lock uses this strategy's format.
 	Format string
-	// Persistent are patterns for the keys that the strategy leaves in the store on purpose; {key} stands for the lock's
-	// key. Every other key that remains is a leftover.
+	// Persistent are patterns for the keys that the strategy leaves in the store on purpose. {key} stands for the lock's
+	// key. Any other key that is still in the store after the lock was released is a leftover.
 	Persistent []string
 	// Limits are the checks of the conformance suite that the strategy fails by design, with the reasons.
 	Limits []Limit
 	// Unwritten is true if the store never writes the locks to disk, regardless of its persistence settings.
 	Unwritten bool
 	// Session is true if a lease is bound to its holder's session, which the client keeps alive. Such a lease may end
-	// earlier or later than one TTL after the grant. If the session has ended, Release returns an error at the latest.
+	// earlier or later than one TTL after the grant. A holder may learn only from the error of Release that the session
+	// has ended.
 	Session bool
 	// Rights are the rights that the strategy's Redis user needs. A strategy that uses no store needs none.
 	Rights Rights
 	// Connections are the connections that an instance opens in addition to its pool. Before a run they are checked
 	// against the connection limits of the server and the operating system.
 	Connections Connections
-	// BlackBox marks a strategy that cannot report attempts and wake-ups, such as a third-party library. Reports show
-	// these figures as unknown.
+	// BlackBox marks a strategy that cannot report attempts and wake-ups, such as a third-party library. Reports show the
+	// numbers of its attempts and wake-ups as unknown.
 	BlackBox bool
 	// Driver is true if the strategy's clients run in a process of another program, which reports their operations.
 	Driver bool
-	// Counts is true for a Driver whose clients can do the work of a counter.
+	// Counts is true for a Driver whose clients can increment a counter, which --work counter requires.
 	Counts bool
-	// Connects lists how a Driver can connect other than by plain TCP: "unix" means unix sockets, "tls" means TLS with
-	// certificates.
+	// Connects lists the ways in which a Driver can connect in addition to plain TCP: "unix" means unix sockets, "tls"
+	// means TLS with certificates.
 	Connects []string
-	// Library is the path of the module that implements the lock if it is a third-party library:
-	// github.com/bsm/redislock.
+	// Library is the path of the third-party module that implements the lock, such as github.com/bsm/redislock. It is ""
+	// if the lock is not that of a third-party library.
 	Library string
-	// Libraries are the third-party libraries that have this lock. They send the same commands, or they use the same keys
-	// and messages and wait in the same way. Output that names a single library names the first.
+	// Libraries are the third-party libraries that implement this lock. They send the same commands, or they use the same
+	// keys and messages and wait in the same way. Output that names a single library names the first.
 	Libraries []Library
 	// Package is the import path of the strategy's Go package. If it is empty, Define fills in the package of the
 	// options.
 	Package string
 }
 
-// Library is a third-party lock library.
+// Library names a third-party lock library, and the library's function that creates or acquires the lock.
 type Library struct {
 	Language string `json:"language"` // Go, Java, Python
 	Package  string `json:"package"`  // its name in its language's package registry: org.redisson:redisson
 	Call     string `json:"call"`     // the function that creates or acquires the lock: getFairLock
 }
 
-// String names the library and its call: org.redisson:redisson getLock (Java).
+// String returns the library and its call in one line, such as "org.redisson:redisson getLock (Java)".
 func (l Library) String() string { return l.Package + " " + l.Call + " (" + l.Language + ")" }
 
 // OnRedis reports whether the strategy locks in Redis, neither in another store nor in the process.
@@ -95,15 +96,16 @@ func (i Info) OnRedis() bool { return i.Nodes > 0 && i.Store == "" }
 type Since struct {
 	Redis string // 7.0
 	For   string // sharded channels
-	// Valkey is the first version of Valkey with the feature, in Valkey's numbering: 9.0. "" means that a Valkey server
-	// works if the version of Redis with which it is compatible is at least the field Redis.
+	// Valkey is the first version of Valkey with the feature, in Valkey's numbering, such as 9.0. If it is "", a Valkey
+	// server works if the version of Redis that it reports is at least the version in the field Redis.
 	Valkey string
-	// Instead is the option with which the lock also works on an older server: release=script; "" if there is none.
+	// Instead is the option with which the lock also works on an older server, such as release=script; "" if there is
+	// none.
 	Instead string
 }
 
-// String names the version and the feature: "Redis 7.0 (sharded channels)", or "Redis 8.4 or Valkey 9.0 (DELEX,
-// DELIFEQ)".
+// String returns the needed versions and the feature: "Redis 7.0 (sharded channels)", or "Redis 8.4 or Valkey 9.0
+// (DELEX, DELIFEQ)".
 func (s Since) String() string {
 	needed := "Redis " + s.Redis
 	if s.Valkey != "" {
@@ -118,7 +120,8 @@ type Limit struct {
 	Because string // the reason, as text that can follow the word "since"
 }
 
-// ByRedisClock is the limit of a lock whose leases end by the clock of Redis.
+// ByRedisClock returns the Limit of a lock whose leases end by the clock of Redis. If this clock is set forward, the
+// leases end too early.
 func ByRedisClock() Limit {
 	return Limit{Check: "clock set forward", Because: "Redis ends its leases by Redis's own clock"}
 }

@@ -6,9 +6,9 @@ import (
 	"slices"
 )
 
-// Mix returns a mixed strategy: half of the clients and instances use a, the others use b, and all contend for the same
-// keys. The mixed strategy claims the guarantees that both parts claim. Mix returns an error if a and b cannot exclude
-// each other.
+// Mix returns a mixed strategy: half of the clients and instances use a, the other half use b, and all of them contend
+// for the same keys. The mixed strategy claims the guarantees that both a and b claim. Mix returns an error if a and b
+// cannot exclude each other.
 func Mix(a, b Variant) (Variant, error) {
 	x, y := a.Info(), b.Info()
 	info := Info{
@@ -37,10 +37,10 @@ func Mix(a, b Variant) (Variant, error) {
 	why := ""
 	switch {
 	case x.format() != y.format() || x.Store != y.Store:
-		why = fmt.Sprintf("the first uses the keys and messages of %s, the second uses the keys and messages of %s",
+		why = fmt.Sprintf("the first part uses the keys and messages of %s, the second part those of %s",
 			x.format(), y.format())
 	case x.Capacity != y.Capacity:
-		why = fmt.Sprintf("the first allows %d holders at a time, the second %d", x.Capacity, y.Capacity)
+		why = fmt.Sprintf("the first part allows %d holders at a time, the second %d", x.Capacity, y.Capacity)
 	case x.MaxInstances > 0 || y.MaxInstances > 0:
 		why = "the parts work across a limited number of application instances"
 	case len(a.Parts)+len(b.Parts) > 0:
@@ -53,12 +53,13 @@ func Mix(a, b Variant) (Variant, error) {
 		Info:   info,
 		refine: func(info Info, _ any) Info { return info },
 		open: func(Config, any) (Locker, error) {
-			return nil, fmt.Errorf("strategy %s cannot be opened as a whole: each instance opens one of its parts", info.Name)
+			return nil, fmt.Errorf("strategy %s is a mix of two strategies: open one of its parts for each instance", info.Name)
 		},
 	}, Parts: []Variant{a, b}}, nil
 }
 
-// connects returns the ways to connect that the drivers of both strategies support.
+// connects returns the ways to connect that the drivers of both strategies support. A strategy without a driver does
+// not restrict them.
 func connects(a, b Info) []string {
 	switch {
 	case !a.Driver:
@@ -87,7 +88,8 @@ func union(a, b []string) []string {
 	return slices.Compact(all)
 }
 
-// joined joins two texts. If one is empty it returns the other; if both are equal it returns only one.
+// joined joins the texts a and b with a separator between them. If one text is empty, it returns the other text. If
+// both are equal, it returns the text once.
 func joined(between, a, b string) string {
 	if a == "" || b == "" || a == b {
 		return cmp.Or(a, b)
@@ -95,8 +97,8 @@ func joined(between, a, b string) string {
 	return a + between + b
 }
 
-// Part returns the variant that an application instance uses: v itself or, if v is a mixed strategy, one of its parts,
-// alternating by the instance's number.
+// Part returns the variant that an application instance uses. For a mixed strategy, this is one of the two parts,
+// alternating by the instance's number. For any other variant, it is v itself.
 func (v Variant) Part(instance int) Variant {
 	if len(v.Parts) == 0 {
 		return v
@@ -104,8 +106,8 @@ func (v Variant) Part(instance int) Variant {
 	return v.Parts[instance%len(v.Parts)]
 }
 
-// Instances returns how many of n application instances the variant uses: at most Info.MaxInstances, and the same
-// number for each part of a mixed strategy.
+// Instances returns how many of n application instances the variant uses. This number is at most Info.MaxInstances.
+// Each part of a mixed strategy uses the same number of instances.
 func (v Variant) Instances(n int) int {
 	if parts := len(v.Parts); parts > 0 {
 		n = max(n/parts, 1) * parts

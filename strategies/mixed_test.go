@@ -7,7 +7,7 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-func TestAMixedStrategyPromisesWhatBothDo(t *testing.T) {
+func TestMixedStrategyClaims(t *testing.T) {
 	variants, err := strategies.ParseVariants(
 		"fair+gated:fair,pubsub+pubsub:watchdog=false,redlock+redlock,redislock+spin")
 	if err != nil {
@@ -29,8 +29,9 @@ func TestAMixedStrategyPromisesWhatBothDo(t *testing.T) {
 	}
 }
 
-// Two drivers together can connect only in the ways that both support; a lock without a driver supports all.
-func TestAMixedStrategyConnectsAsItsDrivers(t *testing.T) {
+// Connects lists the kinds of connections that a strategy's driver supports, such as "tls". A mixed strategy must list
+// only the kinds that both drivers support. A lock without a driver must not shorten the other lock's list.
+func TestMixedStrategyConnections(t *testing.T) {
 	of := func(driver bool, connects ...string) strategies.Variant {
 		return strategies.Unlisted(strategies.Info{Name: "lock", Driver: driver, Connects: connects},
 			func(strategies.Config) (strategies.Locker, error) { return nil, nil })
@@ -54,7 +55,7 @@ func TestAMixedStrategyConnectsAsItsDrivers(t *testing.T) {
 	}
 }
 
-func TestLocksOfOtherKeysAreNotMixed(t *testing.T) {
+func TestMixNeedsTheSameKeys(t *testing.T) {
 	for _, names := range []string{
 		"pubsub+spin", "blpop:one-key=true+blpop", "semaphore+pubsub",
 	} {
@@ -68,7 +69,7 @@ func TestLocksOfOtherKeysAreNotMixed(t *testing.T) {
 	}
 }
 
-func TestInstancesOfAMixedStrategyAreOfEachPartInTurn(t *testing.T) {
+func TestMixedStrategyInstancesAlternate(t *testing.T) {
 	mixed, err := strategies.ParseVariants("pubsub+gated:pubsub")
 	if err != nil {
 		t.Fatal(err)

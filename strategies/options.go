@@ -11,15 +11,15 @@ import (
 	"time"
 )
 
-// Option describes one option of a strategy for help texts.
+// Option describes one option of a strategy, for help texts.
 type Option struct {
 	Name    string
 	Default string
 	Help    string
 }
 
-// optionsOf returns the fields of a struct that have the tags opt and help as flags, in the order of the fields. It
-// panics if the argument is not a pointer to a struct, or if such a field has a type that no flag can set.
+// optionsOf returns flags for the fields of a struct that have the tags opt and help, in the order of the fields. It
+// panics if options is not a pointer to a struct, or if such a field has a type that no flag can set.
 func optionsOf(options reflect.Value) []*flag.Flag {
 	set := flag.NewFlagSet("", flag.ContinueOnError)
 	var all []*flag.Flag
@@ -46,7 +46,6 @@ func optionsOf(options reflect.Value) []*flag.Flag {
 	return all
 }
 
-// copied returns a pointer to a copy of an options struct.
 func copied(options any) reflect.Value {
 	to := reflect.New(reflect.TypeOf(options))
 	to.Elem().Set(reflect.ValueOf(options))
@@ -90,7 +89,7 @@ func (s Strategy) decode(settings map[string]string) (any, map[string]string, er
 	return decoded, canonical, errors.Join(problems...)
 }
 
-// expected describes the values that an option accepts.
+// expected returns a description of the values that an option accepts, for error messages.
 func expected(option flag.Value) string {
 	switch option.(flag.Getter).Get().(type) {
 	case time.Duration:
@@ -106,7 +105,7 @@ func expected(option flag.Value) string {
 // unknown returns the error for an option that does not exist. The error lists the options that exist.
 func unknown(name string, options []*flag.Flag) error {
 	if len(options) == 0 {
-		return fmt.Errorf("no option %q: the strategy has no options, so leave it out", name)
+		return fmt.Errorf("no option %q: the strategy has no options, so leave the option out", name)
 	}
 	var names []string
 	for _, o := range options {

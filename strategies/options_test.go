@@ -10,7 +10,6 @@ import (
 	"github.com/lockbench/lockbench/strategies/baselines"
 )
 
-// colour is an option with a named string type.
 type colour string
 
 type shared struct {
@@ -61,8 +60,8 @@ func TestOptionsOfEveryKind(t *testing.T) {
 	}
 }
 
-// The messages are in command/testdata/badinputs.txt.
-func TestOptionsRefuseWhatTheyCannotTake(t *testing.T) {
+// Values of a wrong type and unknown options must be refused. command/testdata/badinputs.txt tests the messages.
+func TestInvalidOptionsAreRefused(t *testing.T) {
 	for _, setting := range []string{"wait=5", "wait=", "on=yes", "count=1.5", "share=half", "Hidden=x", "Wait=1s"} {
 		name, value, _ := strings.Cut(setting, "=")
 		if _, err := kinds().Variant(map[string]string{name: value}); err == nil {

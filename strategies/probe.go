@@ -15,7 +15,7 @@ type ProbeCounts struct {
 	Futile   int64 // wake-ups whose next attempt failed
 }
 
-// Attempt counts one try to take the lock at Redis.
+// Attempt counts one try to take the lock in its store.
 func (p *Probe) Attempt() {
 	if p != nil {
 		p.attempts.Add(1)
@@ -34,7 +34,7 @@ func (p *Probe) Wake(useful bool) {
 	}
 }
 
-// Counts returns the totals so far; zeros for a nil Probe.
+// Counts returns the totals so far. For a nil Probe, all totals are 0.
 func (p *Probe) Counts() ProbeCounts {
 	if p == nil {
 		return ProbeCounts{}

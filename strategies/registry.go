@@ -10,7 +10,8 @@ import (
 	"sync"
 )
 
-// Strategy describes a lock: its Info under default options, its options and how to open a Locker. Define returns one.
+// Strategy describes a lock: its Info under default options, its options and how to open a Locker. Define returns a
+// Strategy.
 type Strategy struct {
 	Info     Info
 	defaults any                               // a struct with the default values of its options
@@ -24,10 +25,11 @@ var registry struct {
 	wrappers   map[string]Wrapper
 }
 
-// Define describes a lock without registering its name. defaults are its typed options with their default values
-// (struct{}{} for none): exported fields with the tags `opt:"name"` and `help:"what it does"`. Their types are
-// time.Duration, string types, int, float64 or bool. Define panics if the name is malformed or an option has another
-// type. open takes the Config of the strategy's store, such as goredis.Config.
+// Define describes a lock without registering its name. defaults is a struct with the lock's options and their default
+// values; struct{}{} means no options. An option is an exported field with the tags
+// `opt:"name" help:"what it does"`. Its type is time.Duration, a string type, int, float64 or bool. Define panics if
+// the name is malformed or an option has another type. open takes the Config of the strategy's store, such as
+// goredis.Config.
 func Define[O, N any, L Locker](info Info, defaults O, open func(ConfigOf[N], O) (L, error)) Strategy {
 	checkName(info.Name)
 	_ = optionsOf(copied(defaults)) // panics on an option of another type
@@ -54,21 +56,21 @@ func Define[O, N any, L Locker](info Info, defaults O, open func(ConfigOf[N], O)
 	}
 }
 
-// Register defines a lock and registers it under info.Name; it combines Define and RegisterStrategy. It is meant for
-// init functions and main, and panics when Define or RegisterStrategy does.
+// Register defines a lock by Define and registers it under info.Name by RegisterStrategy. It is meant for init
+// functions and main, and panics when Define or RegisterStrategy panics.
 func Register[O, N any, L Locker](info Info, defaults O, open func(ConfigOf[N], O) (L, error)) {
 	RegisterStrategy(Define(info, defaults, open))
 }
 
-// RegisterStrategy registers strategies under their names. Like sql.Register it panics if a name is taken; it also
-// panics if a name is malformed.
+// RegisterStrategy registers strategies under their names. It panics if a name is malformed or, like sql.Register, if a
+// name is taken.
 func RegisterStrategy(all ...Strategy) {
 	for _, s := range all {
 		register(&registry.strategies, s.Info.Name, s)
 	}
 }
 
-// register adds an entry to one of the registry's maps.
+// register adds an entry to one of the registry's maps. It panics if a strategy or a wrapper has the same name.
 func register[T any](in *map[string]T, name string, what T) {
 	checkName(name)
 	registry.Lock()
@@ -84,15 +86,15 @@ func register[T any](in *map[string]T, name string, what T) {
 	(*in)[name] = what
 }
 
-// checkName panics if the name is empty or has a character that ParseVariants treats as a separator.
+// checkName panics if the name is empty or contains a character that ParseVariants treats as a separator.
 func checkName(name string) {
 	if name == "" || strings.ContainsAny(name, ",=: ") {
 		panic(fmt.Sprintf("strategies: malformed name %q", name))
 	}
 }
 
-// Unlisted returns a variant of a strategy without options that is not registered: it can run, but Lookup does not find
-// it. Like Define, Unlisted panics if the name is malformed.
+// Unlisted returns a variant of an unregistered strategy without options. The variant can run, but Lookup does not find
+// its strategy. Like Define, Unlisted panics if the name is malformed.
 func Unlisted[N any, L Locker](info Info, open func(ConfigOf[N]) (L, error)) Variant {
 	none := struct{}{}
 	s := Define(info, none, func(c ConfigOf[N], _ struct{}) (L, error) { return open(c) })
@@ -119,7 +121,7 @@ type UnknownError struct {
 	Known []string // all names that Lookup finds, including those with wrappers
 }
 
-// Error gives only the unknown name, because Known is long. A command should suggest the nearest names in Known.
+// Error returns only the unknown name, because Known is long. A command should suggest the nearest names in Known.
 func (e *UnknownError) Error() string { return fmt.Sprintf("unknown strategy %q", e.Name) }
 
 // Lookup finds a strategy by its name, or by WRAPPER:NAME. The error is an *UnknownError, or the error of the wrapper's

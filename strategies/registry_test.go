@@ -12,7 +12,7 @@ import (
 	"github.com/lockbench/lockbench/strategies/baselines"
 )
 
-func TestAnUnknownNamesErrorHasTheKnownOnes(t *testing.T) {
+func TestUnknownNameErrorListsKnownNames(t *testing.T) {
 	for _, name := range []string{"spinn", "gated:spinn", "gatet:spin", "gated:", ""} {
 		_, err := strategies.Lookup(name)
 		var unknown *strategies.UnknownError
@@ -31,8 +31,9 @@ func TestAnUnknownNamesErrorHasTheKnownOnes(t *testing.T) {
 	}
 }
 
-// A strategy runs without registration; once it is registered, Lookup finds it by name.
-func TestRegisteringIsApartFromDefining(t *testing.T) {
+// Open must work for a strategy that is not registered. After the registration, the strategy must be found by its name,
+// and also behind a wrapper.
+func TestStrategyRunsWithoutRegistration(t *testing.T) {
 	name := "apart-" + rand.Text() // a new name for each run of the test, as the registry forgets none
 	s := strategies.Define(strategies.Info{Name: name, Capacity: 1}, struct{}{},
 		func(strategies.Config, struct{}) (baselines.NoopLocker, error) { return baselines.NoopLocker{}, nil })
@@ -90,7 +91,7 @@ func TestRegisterRefusesBadNames(t *testing.T) {
 	}
 }
 
-func TestAnUnlistedStrategyRunsAndIsNotFound(t *testing.T) {
+func TestUnlistedStrategyIsNotFound(t *testing.T) {
 	v := strategies.Unlisted(strategies.Info{Name: "hidden", Capacity: 3},
 		func(strategies.Config) (baselines.NoopLocker, error) { return baselines.NoopLocker{}, nil })
 	if v.Name() != "hidden" || v.Info().Capacity != 3 {
@@ -104,7 +105,7 @@ func TestAnUnlistedStrategyRunsAndIsNotFound(t *testing.T) {
 	}
 }
 
-func TestClaimsPrint(t *testing.T) {
+func TestClaimsString(t *testing.T) {
 	if got := (strategies.Claims{}).String(); got != "none" {
 		t.Errorf("no claims print as %q", got)
 	}

@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// Rights are the rights that a strategy's Redis user needs, in the syntax of Redis ACLs, in addition to those that
+// Rights are the rights that a strategy's Redis user needs, in the syntax of Redis ACLs, in addition to the rights that
 // every connection needs (Connecting).
 //
-// In patterns {key} stands for the lock's key, including the prefix. Every pattern contains {key}, so that the user
-// gets rights to locks only. Only the patterns of names that Redis itself defines do not contain it.
+// In patterns {key} stands for the lock's key, including the prefix. Except for names that Redis itself defines, every
+// pattern contains {key}, so that the user gets rights to locks only.
 type Rights struct {
 	Keys     []string
 	Channels []string
@@ -18,7 +18,8 @@ type Rights struct {
 	Newer    []string // commands that the strategy uses if the server has them and the user may run them
 }
 
-// Declared reports whether any rights are listed. A strategy on Redis that lists none has not declared its needs.
+// Declared reports whether r lists any rights. If a strategy on Redis lists none, the rights that it needs are not
+// known.
 func (r Rights) Declared() bool { return len(r.Keys)+len(r.Channels)+len(r.Commands) > 0 }
 
 // Connecting returns the commands that every connection sends first. HELLO and AUTH need no right.
@@ -45,7 +46,7 @@ func (r Rights) Rules(prefix string) []string {
 	return rules
 }
 
-// matching returns the pattern with {key} replaced by a pattern that matches all keys with the prefix.
+// matching returns pattern with {key} replaced by a pattern for all keys that begin with the prefix.
 func matching(pattern, prefix string) string { return strings.ReplaceAll(pattern, "{key}", prefix+"*") }
 
 // SetUser returns the command that creates a user with exactly these rights and those that every connection needs.

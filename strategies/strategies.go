@@ -1,8 +1,8 @@
 // Package strategies defines what all locks have in common: a Locker grants Leases, an Info describes the lock's
 // guarantees, and a registry finds the lock by name.
 //
-// The package measures nothing. Each strategy below it is an independent lock library that a service can use: open it
-// with a Config. No strategy registers itself; package all registers them for lockbench.
+// The package measures nothing. The packages below this package are independent lock libraries, which a service can
+// open with a Config. No strategy registers itself. Package all registers every strategy for lockbench.
 package strategies
 
 import (
@@ -25,8 +25,8 @@ var (
 )
 
 // WaitEnded returns the error of an Acquire whose ctx ended while it waited for another holder to release the lock:
-// ctx's error with its cause. An Acquire that was waiting for a reply from the store must not use it. WaitEnded returns
-// nil if ctx has not ended. The cause shows package lock that its Wait ended while the lock was held.
+// ctx's error with its cause. An Acquire that was waiting for a reply from the store must not use WaitEnded. WaitEnded
+// returns nil if ctx has not ended. From the cause, package lock knows that its Wait ended while the lock was held.
 func WaitEnded(ctx context.Context) error {
 	err := ctx.Err()
 	if cause := context.Cause(ctx); err != nil && !errors.Is(cause, err) {
@@ -60,12 +60,13 @@ type Lease interface {
 type (
 	// Extender is a Lease whose TTL can be renewed.
 	Extender interface {
-		// Extend makes the lease valid for ttl from now on, or returns ErrNotHeld. The new end of a Timed lease may be
-		// earlier, if a shorter extension may still reach the store, or later, if the lock never shortens a lease.
+		// Extend makes the lease valid for ttl from now on, or returns ErrNotHeld. The new ValidUntil of a Timed lease may be
+		// earlier than this time, if a shorter extension may still reach the store. It may be later, if the lock never
+		// shortens a lease.
 		Extend(ctx context.Context, ttl time.Duration) error
 	}
-	// Fenced is a Lease with a fencing token that is larger than the token of every earlier lease on the same key, so
-	// that a resource can refuse a late writer.
+	// Fenced is a Lease with a fencing token that is larger than the tokens of all earlier leases on the same key. With
+	// the token, a resource can refuse writes by an earlier holder.
 	Fenced interface {
 		FencingToken() int64
 	}
@@ -77,7 +78,7 @@ type (
 	}
 	// Watched is a Lease that reports its loss.
 	Watched interface {
-		// Lost is closed once the lease is known to be lost.
+		// Lost returns a channel that is closed once the lease is known to be lost.
 		Lost() <-chan struct{}
 	}
 	// Reentrant is a Locker with which an owner can acquire a lock again while holding it. The lock becomes free after the
@@ -85,8 +86,8 @@ type (
 	Reentrant interface {
 		AcquireAs(ctx context.Context, key, owner string) (Lease, error)
 	}
-	// Preparer is a Locker with resources that should exist before the first Acquire: scripts, connections,
-	// subscriptions of the whole process.
+	// Preparer is a Locker with resources that should exist before the first Acquire, such as scripts, connections, or
+	// subscriptions that the whole process shares.
 	Preparer interface {
 		Prepare(ctx context.Context, keys []string) error
 	}
@@ -103,9 +104,9 @@ type (
 	}
 	// Termed is a Locker that can grant a lease with a TTL other than Config.TTL. It refuses a TTL below one millisecond.
 	Termed interface {
-		// AcquireFor is Acquire for a lease of ttl.
+		// AcquireFor is like Acquire, but the lease has the TTL ttl.
 		AcquireFor(ctx context.Context, key string, ttl time.Duration) (Lease, error)
-		// TryAcquireFor is Trier's TryAcquire for a lease of ttl.
+		// TryAcquireFor is like Trier's TryAcquire, but the lease has the TTL ttl.
 		TryAcquireFor(ctx context.Context, key string, ttl time.Duration) (Lease, error)
 	}
 )

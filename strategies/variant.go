@@ -13,18 +13,18 @@ import (
 type Variant struct {
 	Strategy Strategy
 	Settings map[string]string // option name to value, as the option writes it
-	// Parts are the parts of a mixed strategy, see Mix; empty for any other.
+	// Parts are the two parts of a mixed strategy (see Mix). Any other variant has no parts.
 	Parts []Variant
 
 	decoded any
 }
 
 // ParseVariants reads a list such as "spin:backoff=fixed,base=5ms,pubsub". An element without "=", or with a ":",
-// starts a new strategy. A "+" separates the parts of a mixed strategy, see Mix. "all" means every registered strategy
+// starts a new strategy. A "+" separates the parts of a mixed strategy (see Mix). "all" means every registered strategy
 // that needs no store other than Redis. The error joins all errors in the list.
 func ParseVariants(list string) ([]Variant, error) { return ParseWith(list, NewVariant) }
 
-// ParseWith is ParseVariants, but calls find in place of NewVariant to find a strategy.
+// ParseWith is like ParseVariants, but finds each strategy by calling find instead of NewVariant.
 func ParseWith(
 	list string, find func(name string, settings map[string]string) (Variant, error),
 ) (variants []Variant, err error) {
@@ -74,7 +74,8 @@ type named struct {
 	with     *named // the second part of a mixed strategy
 }
 
-// split cuts a list into its strategies.
+// split returns the strategies in a list with their settings. problems contains an error for each option without a
+// strategy, each + without a strategy, and each option that is set twice.
 func split(list string) (all []*named, problems []error) {
 	var last *named // the strategy to which the next option belongs
 	add := func(text string, second bool) {
@@ -87,7 +88,7 @@ func split(list string) (all []*named, problems []error) {
 		this := &named{name, map[string]string{}, nil}
 		switch {
 		case second && (name == "" || len(all) == 0 || last != all[len(all)-1]):
-			problems = append(problems, fmt.Errorf("%q: a + stands between two strategies, not before %q", list, text))
+			problems = append(problems, fmt.Errorf("%q: a + is allowed only between two strategies, not before %q", list, text))
 			return
 		case second:
 			last.with, last = this, this
@@ -98,11 +99,11 @@ func split(list string) (all []*named, problems []error) {
 			return
 		}
 		if last == nil {
-			problems = append(problems, fmt.Errorf("option %q belongs to no strategy", text))
+			problems = append(problems, fmt.Errorf("option %q has no strategy before it", text))
 			return
 		}
 		if _, twice := last.settings[setting]; twice {
-			problems = append(problems, fmt.Errorf("strategy %s: option %q set twice", last.name, setting))
+			problems = append(problems, fmt.Errorf("strategy %s: option %q is set twice", last.name, setting))
 		}
 		last.settings[setting] = value
 	}
@@ -114,8 +115,8 @@ func split(list string) (all []*named, problems []error) {
 	return all, problems
 }
 
-// NewVariant returns the registered strategy of that name with its options set. The error joins the errors of all
-// options.
+// NewVariant returns the strategy that is registered under name, with the given settings. The error joins the errors of
+// all settings.
 func NewVariant(name string, settings map[string]string) (Variant, error) {
 	s, err := Lookup(name)
 	if err != nil {
@@ -124,7 +125,8 @@ func NewVariant(name string, settings map[string]string) (Variant, error) {
 	return s.Variant(settings)
 }
 
-// Variant returns the strategy, registered or not, with its options set. The error joins the errors of all options.
+// Variant returns the strategy with the given settings. The strategy need not be registered. The error joins the errors
+// of all settings.
 func (s Strategy) Variant(settings map[string]string) (Variant, error) {
 	decoded, canonical, err := s.decode(settings)
 	if err != nil {
@@ -155,10 +157,11 @@ type Refiner interface {
 	Refine(Info) Info
 }
 
-// Info describes the strategy under these options.
+// Info returns the strategy's Info under the variant's options.
 func (v Variant) Info() Info { return v.Strategy.refine(v.Strategy.Info, v.decoded) }
 
-// Open opens the Locker of one application instance.
+// Open opens the Locker of one application instance. It returns an error if the config has fewer nodes than the
+// strategy needs.
 func (v Variant) Open(config Config) (Locker, error) {
 	if info := v.Info(); len(config.Nodes) < info.Nodes {
 		return nil, fmt.Errorf("open %s: the strategy needs %d nodes, not %d", v.Name(), info.Nodes, len(config.Nodes))

@@ -64,7 +64,8 @@ func TestParseVariantsAll(t *testing.T) {
 	}
 }
 
-// The messages are in command/testdata/badinputs.txt.
+// ParseVariants must report each fault in a list as a separate line of its error. command/testdata/badinputs.txt tests
+// the messages.
 func TestParseVariantsNamesEveryFault(t *testing.T) {
 	for list, want := range map[string]int{
 		"": 1, "spim": 1, "PubSub": 1, "spim,pubsup": 2, "base=5ms": 1, "spin:base=5": 1, "spin:base=": 1,
@@ -104,7 +105,8 @@ func TestOpenNeedsItsNodes(t *testing.T) {
 	}
 }
 
-// Every accepted text has a canonical name with the same meaning.
+// For each list that ParseVariants accepts, ParseVariants must return the same variants again from their canonical
+// names.
 func FuzzParseVariants(f *testing.F) {
 	for _, list := range []string{
 		"spin", "all", "spin:backoff=fixed,base=5ms,pubsub", "spin,,=,:", "a:b:c=d", "pubsub:watchdog=T",

@@ -2,7 +2,7 @@ package strategies
 
 import "fmt"
 
-// Wrapper derives a strategy from a registered one. The derived strategy is named WRAPPER:NAME and takes NAME's
+// Wrapper derives a strategy from a registered strategy. The derived strategy is named WRAPPER:NAME and takes NAME's
 // options.
 type Wrapper struct {
 	Name    string // as on the command line, before the colon
@@ -23,7 +23,8 @@ func RegisterWrapper(w Wrapper) { register(&registry.wrappers, w.Name, w) }
 // Wrappers returns the registered wrappers, ordered by name.
 func Wrappers() []Wrapper { return ordered(&registry.wrappers) }
 
-// around returns the wrapped strategy.
+// around returns the strategy s behind the wrapper, under the name WRAPPER:NAME. It returns an error if Refine refuses
+// s.
 func (w Wrapper) around(s Strategy) (Strategy, error) {
 	name := w.Name + ":" + s.Info.Name
 	if _, err := w.Refine(s.Info); err != nil {

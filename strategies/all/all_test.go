@@ -10,7 +10,8 @@ import (
 	"github.com/lockbench/lockbench/strategies/locktest"
 )
 
-// Every strategy must have the fields that tables print.
+// TestEveryStrategyDescribesItself checks that each registered strategy has a one-line summary, a Doc, help for each
+// option, and valid limits with reasons. A strategy that does not claim exclusion must also have a caveat.
 func TestEveryStrategyDescribesItself(t *testing.T) {
 	for _, s := range strategies.All() {
 		info := s.Info
@@ -34,7 +35,7 @@ func TestEveryStrategyDescribesItself(t *testing.T) {
 			if option.Help == "" {
 				t.Errorf("%s: option %s has no help", info.Name, option.Name)
 			}
-			// Every default can be given in the form in which it is shown.
+			// A user must be able to set each option to the default that the help prints.
 			if _, err := strategies.NewVariant(info.Name, map[string]string{option.Name: option.Default}); err != nil {
 				t.Errorf("%s: its default is refused: %v", info.Name, err)
 			}

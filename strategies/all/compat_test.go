@@ -25,8 +25,10 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// TestCompatibility tries every strategy on every server in LOCKBENCH_SERVERS or on PATH, and writes the results to
-// the file LOCKBENCH_COMPAT.
+// TestCompatibility starts each server program that LOCKBENCH_SERVERS lists. If this variable is empty, it starts the
+// ones on PATH of redis-server, valkey-server, redict-server and keydb-server. On each server it runs doctor and a
+// short measurement of every strategy that locks on one Redis server. It writes a table of the results to the file
+// LOCKBENCH_COMPAT.
 func TestCompatibility(t *testing.T) {
 	file := os.Getenv("LOCKBENCH_COMPAT")
 	if file == "" {
@@ -58,7 +60,7 @@ other programs than those on PATH; ` + "`docker/other-server.sh`" + ` gets some 
 	}
 }
 
-// compatible is the row of a server.
+// compatible starts the server program, runs doctor and the measurements on it, and returns its row of the table.
 func compatible(t *testing.T, program string) string {
 	ctx, dir := t.Context(), t.TempDir()
 	cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
@@ -108,7 +110,8 @@ func compatible(t *testing.T, program string) string {
 	return "| " + strings.Join(cells, " | ") + " |\n"
 }
 
-// examined returns the findings of doctor.
+// examined runs doctor and returns the table's cell for it: ✓ without trouble, ✗ with the name of the first symptom
+// that is trouble, or only ✗ if doctor failed.
 func examined(t *testing.T, address string) string {
 	t.Helper()
 	found, _, err := lockbench.Preflight(t.Context(), lockbench.Plan{
@@ -128,7 +131,8 @@ func examined(t *testing.T, address string) string {
 	return "✓"
 }
 
-// measured returns the number of strategies that can be measured on a server, and the others.
+// measured measures every strategy for half a second. It returns the number of strategies without a fault and the names
+// of the faulty ones, or ✗ if the measurement failed.
 func measured(t *testing.T, address string) string {
 	t.Helper()
 	work := workloads.Default()
@@ -161,7 +165,7 @@ func measured(t *testing.T, address string) string {
 	return strconv.Itoa(len(report.Runs))
 }
 
-// onOneServer are the locks of one Redis server, as stock.
+// onOneServer returns every strategy that locks on one Redis server, with the default options.
 func onOneServer(t *testing.T) (all []strategies.Variant) {
 	t.Helper()
 	for _, s := range strategies.All() {

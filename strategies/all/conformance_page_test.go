@@ -12,8 +12,8 @@ import (
 	"github.com/lockbench/lockbench/strategies/locktest"
 )
 
-// conditions returns the versions of Redis, of Go and of the libraries. The libraries' versions come from go.mod,
-// because a test binary does not record them.
+// conditions returns the versions of Redis, of Go and of the libraries. It reads the versions of the libraries from
+// go.mod, because a test binary does not record them.
 func conditions(t *testing.T) string {
 	t.Helper()
 	server, err := goredis.AskSoftware(t.Context(), redistest.Start(t).Client(t))
@@ -30,7 +30,7 @@ func conditions(t *testing.T) string {
 	return strings.Join(append(on, strings.Split(strings.TrimSpace(string(libraries)), "\n")...), ", ")
 }
 
-// marks are the cells of the table.
+// marks maps each verdict to the cell that the table shows for it.
 var marks = map[locktest.Verdict]string{
 	locktest.Passed: "✓", locktest.Broken: "✗", locktest.Admitted: "!", locktest.NotTried: "–",
 	locktest.NotJudged: "?",
@@ -47,7 +47,8 @@ func (c *column) mark(check locktest.Check) string {
 	return marks[v.Verdict]
 }
 
-// page returns the document.
+// page returns the Markdown document. Its table has one column for each lock. on lists the versions of Redis, of Go and
+// of the libraries.
 func page(columns []*column, on string) string {
 	b := new(strings.Builder)
 	fmt.Fprintf(b, `# Conformance
@@ -82,7 +83,8 @@ On %s.
 	return b.String()
 }
 
-// findings writes the findings about a lock.
+// findings writes a list item for each check that the lock did not pass, with up to three failures. A last item has the
+// number of applicable checks that were not reached.
 func (c *column) findings(b *strings.Builder) {
 	missing := 0
 	for _, check := range locktest.Checks() {

@@ -10,8 +10,8 @@ import (
 	"github.com/lockbench/lockbench/strategies/locktest"
 )
 
-// TestConformanceTable runs the suite on every strategy and peer, or on those that LOCKBENCH_CONFORMANCE_OF lists,
-// and writes the results to the file LOCKBENCH_CONFORMANCE, if it is set.
+// TestConformanceTable runs the suite on the locks that judged returns for the list in LOCKBENCH_CONFORMANCE_OF, and
+// writes the results to the file LOCKBENCH_CONFORMANCE. It is skipped if neither variable is set.
 func TestConformanceTable(t *testing.T) {
 	file, list := os.Getenv("LOCKBENCH_CONFORMANCE"), os.Getenv("LOCKBENCH_CONFORMANCE_OF")
 	if file == "" && list == "" {
@@ -35,7 +35,8 @@ func TestConformanceTable(t *testing.T) {
 	}
 }
 
-// judged are the locks with their defaults, ours in their other forms too.
+// judged returns the variants in list. If list is empty, it returns every lock on Redis that claims exclusion, with its
+// default options, and also handoff with linger=0s and semaphore with expirable=true.
 func judged(t *testing.T, list string) []strategies.Variant {
 	t.Helper()
 	if list == "" {
@@ -54,13 +55,13 @@ func judged(t *testing.T, list string) []strategies.Variant {
 	return variants
 }
 
-// column has the results of the suite for one lock.
+// column contains the results of the suite for one lock.
 type column struct {
 	lock     strategies.Variant
 	verdicts map[string]locktest.Result // by check, of those that were reached
 }
 
-// judge runs all applicable checks, each on separate servers that end with the check.
+// judge runs every check that applies to the lock. Each check runs on separate servers, which stop when the check ends.
 func (c *column) judge(t *testing.T) {
 	for _, check := range locktest.Checks() {
 		if check.Inapplicable(c.lock.Info()) != "" {

@@ -14,20 +14,20 @@ import (
 
 const module = "github.com/lockbench/lockbench/"
 
-// clients are those of the stores: a lock compiles one of them.
+// clients are the modules of the stores' client libraries. A lock may depend on at most one of these modules.
 var clients = []string{
 	"github.com/redis/go-redis/v9", "go.etcd.io/etcd/client/v3", "github.com/jackc/pgx/v5",
 	"github.com/go-zookeeper/zk",
 }
 
-// goPackage has the fields of go list for a package.
+// goPackage is one package in the JSON output of go list.
 type goPackage struct {
 	ImportPath string
 	Standard   bool
-	Deps       []string // all that is compiled for it
+	Deps       []string // import paths of all its dependencies
 }
 
-// listed are the packages of these patterns, and all that is compiled for them, by path.
+// listed returns, by import path, the packages that match the patterns and all dependencies of these packages.
 func listed(t *testing.T, patterns ...string) map[string]goPackage {
 	t.Helper()
 	var faults strings.Builder
@@ -50,7 +50,8 @@ func listed(t *testing.T, patterns ...string) map[string]goPackage {
 	}
 }
 
-// isLock reports whether a package is for services: a lock, or what locks share.
+// isLock reports whether the package with this import path is a lock, or code that locks share. Services may import
+// these packages.
 func isLock(path string) bool {
 	below, ok := strings.CutPrefix(path, module+"strategies")
 	switch {
@@ -62,16 +63,16 @@ func isLock(path string) bool {
 	return below != "/internal/trial"
 }
 
-// compiled are the stores' clients that a lock compiles.
+// compiled returns the stores' client libraries on which a lock depends.
 func compiled(packages map[string]goPackage, lock string) []string {
 	return slices.DeleteFunc(slices.Clone(clients),
 		func(client string) bool { return !slices.Contains(packages[lock].Deps, client) })
 }
 
-// strange are the packages that a service would compile with a lock and does not expect: it
-// expects locks, the sleeps of those that poll, groups of goroutines, the client of the lock's own store with its
-// imports, and what of the standard library is not for tools and tests.
-func strange(packages map[string]goPackage, lock string) []string {
+// unexpectedDependencies returns the dependencies of a lock that a service would not expect. A service expects other
+// locks, package pause, errgroup, the client of the lock's own store with the client's dependencies, and the standard
+// library except testing and go/....
+func unexpectedDependencies(packages map[string]goPackage, lock string) []string {
 	expected := map[string]bool{module + "internal/pause": true, "golang.org/x/sync/errgroup": true}
 	for path, p := range packages {
 		for _, client := range compiled(packages, lock) {
@@ -89,8 +90,8 @@ func strange(packages map[string]goPackage, lock string) []string {
 	})
 }
 
-// Importing a lock compiles what a service has anyway.
-func TestALockBringsItsStoresClientAndNothingElse(t *testing.T) {
+// A lock must depend on the client of at most one store, and on no package that unexpectedDependencies returns.
+func TestLockImportsOnlyItsStoreClient(t *testing.T) {
 	t.Parallel()
 	packages := listed(t, module+"strategies/...")
 	for _, lock := range []string{
@@ -108,11 +109,12 @@ func TestALockBringsItsStoresClientAndNothingElse(t *testing.T) {
 		if stores := compiled(packages, path); len(stores) > 1 {
 			t.Errorf("importing %s compiles the clients of several stores: %s", path, strings.Join(stores, ", "))
 		}
-		if found := strange(packages, path); len(found) > 0 {
+		if found := unexpectedDependencies(packages, path); len(found) > 0 {
 			t.Errorf("importing %s compiles %s", path, strings.Join(found, ", "))
 		}
 	}
-	// What does bring more is found.
+	// As a counter-check, both functions must report the dependencies of packages that are not locks and import more than
+	// a lock may.
 	if all := compiled(packages, module+"strategies/all"); len(all) != len(clients) {
 		t.Errorf("the package of all strategies compiles the clients %s", strings.Join(all, ", "))
 	}
@@ -122,7 +124,7 @@ func TestALockBringsItsStoresClientAndNothingElse(t *testing.T) {
 		{"strategies/internal/trial", module + "internal/store/redis/servers"},
 		{"strategies/internal/trial", "testing"},
 	} {
-		if found := strange(packages, module+test.path); !slices.Contains(found, test.brings) {
+		if found := unexpectedDependencies(packages, module+test.path); !slices.Contains(found, test.brings) {
 			t.Errorf("%s brings %s, and only %q were found", test.path, test.brings, found)
 		}
 	}

@@ -7,7 +7,8 @@ import (
 	_ "github.com/lockbench/lockbench/strategies/all"
 )
 
-// libraries are those of some variants. Files with a tag add others.
+// libraries maps a variant to the library that its Info must name first; "" means none. Files with a build tag add
+// entries.
 var libraries = map[string]string{
 	"spin":                               "",
 	"spin:backoff=fixed,base=100ms":      "redis redis.lock.Lock (Python)",
@@ -27,8 +28,9 @@ var libraries = map[string]string{
 	"cohort":    "",
 }
 
-// TestLibrariesAreThoseOfTheOptions: a lock names a library only while it does as that does.
-func TestLibrariesAreThoseOfTheOptions(t *testing.T) {
+// TestLibrariesFollowOptions checks which library each variant names first. The options of a variant decide this: spin
+// names the Lock of redis-py only with a fixed backoff of 100 ms.
+func TestLibrariesFollowOptions(t *testing.T) {
 	t.Parallel()
 	for list, want := range libraries {
 		all, err := strategies.ParseVariants(list)
@@ -45,8 +47,8 @@ func TestLibrariesAreThoseOfTheOptions(t *testing.T) {
 	}
 }
 
-// TestPackagesAreKnown checks that the package of each recommended lock can be imported.
-func TestPackagesAreKnown(t *testing.T) {
+// TestPackagesCanBeImported checks that every strategy except atomic names the Go package that a service imports.
+func TestPackagesCanBeImported(t *testing.T) {
 	t.Parallel()
 	for _, s := range strategies.All() {
 		if want := "github.com/lockbench/lockbench/strategies/"; s.Info.Name != "atomic" &&

@@ -14,16 +14,17 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 )
 
-// beside are the further keys of a lock named lock, by strategy: all of those whose format is ours.
-var beside = map[string][]string{
+// furtherKeys maps a strategy to the keys that it stores for a lock named "lock", except the key "lock" itself. It
+// contains every strategy that has such keys in a format of this module.
+var furtherKeys = map[string][]string{
 	"handoff": {"lock:handoff"},
 	"cohort":  {"lock:handoff"},
 	"blpop":   {"{lock}:waiters", "{lock}:signal"},
 }
 
-// A lock must not have the name of another lock's queue or set: Acquire refuses it and gives the reason. The test
-// fails for a strategy of this module that keeps further keys and is not listed above.
-func TestNoLockHasTheNameOfAnothersQueue(t *testing.T) {
+// A lock must not have the name of another lock's queue or set, so Acquire must refuse such a name. The test also fails
+// if a strategy of this module stores a key that furtherKeys does not list.
+func TestLockNamesNeverEqualQueueKeys(t *testing.T) {
 	t.Parallel()
 	for _, s := range strategies.All() {
 		info := s.Info
@@ -33,12 +34,12 @@ func TestNoLockHasTheNameOfAnothersQueue(t *testing.T) {
 		}
 		t.Run(s.Info.Name, func(t *testing.T) {
 			t.Parallel()
-			noNameOfAnothers(t, s.Info.Name)
+			refusesQueueKeyNames(t, s.Info.Name)
 		})
 	}
 }
 
-func noNameOfAnothers(t *testing.T, strategy string) {
+func refusesQueueKeyNames(t *testing.T, strategy string) {
 	server := redistest.Start(t)
 	outside := server.Client(t)
 	open := func() strategies.Locker {
@@ -62,7 +63,7 @@ func noNameOfAnothers(t *testing.T, strategy string) {
 		defer close(gone)
 		_, _ = other.Acquire(waiting, "lock")
 	}()
-	names := beside[strategy]
+	names := furtherKeys[strategy]
 	if len(names) == 0 {
 		time.Sleep(100 * time.Millisecond) // what it keeps would be there by then, or be found in another run
 	} else {

@@ -10,8 +10,8 @@ import (
 	"github.com/lockbench/lockbench/strategies/zookeeper"
 )
 
-// The clients of these locks increase the compile time by half, so the build tag redisonly excludes them from
-// cmd/lockbench and tests.
+// The client libraries of these locks increase the compile time by half. So the build tag redisonly excludes them from
+// cmd/lockbench and from the tests.
 func init() {
 	strategies.RegisterStrategy(etcd.Strategy(), postgres.Strategy(), rueidislock.Strategy(), zookeeper.Strategy())
 }

@@ -18,21 +18,21 @@ import (
 	"github.com/lockbench/lockbench/strategies/locktest"
 )
 
-// exercises are the checks of the suite in which a lock performs all operations of a run.
+// exercises are the conformance checks that together make a lock perform all operations of a run.
 var exercises = []string{
 	"acquire and release", "try-lock", "cancelled wait", "given-up waits", "dead holder", "extend", "flushed scripts",
 	"lost answers", "idle keys",
 }
 
-// user is a user of Redis with certain rights only.
+// user is a restricted Redis user. The test runs one strategy with the rights of this user.
 type user struct {
 	name    string
 	variant strategies.Variant
-	admin   []*redis.Client // one a node
-	nodes   []goredis.Node  // of the suite
+	admin   []*redis.Client // one for each node
+	nodes   []goredis.Node  // that the suite gets
 }
 
-// allow gives the user these rights and no others, and clears the log of refusals.
+// allow gives the user exactly the rights in rules, and deletes all keys and the ACL log of every server.
 func (u user) allow(ctx context.Context, rules []string) error {
 	args := []any{"ACL", "SETUSER", u.name, "reset", "on", ">secret"}
 	for _, rule := range rules {
@@ -52,7 +52,8 @@ func (u user) allow(ctx context.Context, rules []string) error {
 	return nil
 }
 
-// refused returns the refusals of the servers since then.
+// refused returns the entries of the servers' ACL logs since the last call of allow, such as "command get"; "" means
+// that no server refused anything.
 func (u user) refused(ctx context.Context) string {
 	var all []string
 	for _, admin := range u.admin {
@@ -68,7 +69,8 @@ func (u user) refused(ctx context.Context) string {
 	return strings.Join(all, ", ")
 }
 
-// attempt runs all exercises with the user's lock until a command is refused.
+// attempt runs the exercises with the user's rights until a server refuses a command. It returns the result of
+// u.refused.
 func (u user) attempt(t *testing.T) (refused string) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	var watch sync.WaitGroup
@@ -104,7 +106,8 @@ func (u user) attempt(t *testing.T) (refused string) {
 	return u.refused(t.Context())
 }
 
-// open opens a lock with the user's clients, which connect first.
+// open opens the strategy with new clients of the restricted user. Each client connects before the lock sends its first
+// command.
 func (u user) open(c goredis.Config) (strategies.Locker, error) {
 	var clients []redis.UniversalClient
 	c.Nodes, c.Prefix = slices.Clone(c.Nodes), tag+c.Prefix
@@ -120,13 +123,13 @@ func (u user) open(c goredis.Config) (strategies.Locker, error) {
 	return withClients{locker, clients}, err
 }
 
-// withClients closes its clients too.
+// withClients is a Locker whose Close also closes its Redis clients.
 type withClients struct {
 	strategies.Locker
 	clients []redis.UniversalClient
 }
 
-// Unwrap is for strategies.As.
+// Unwrap lets strategies.As find the capabilities of the wrapped Locker.
 func (w withClients) Unwrap() strategies.Locker { return w.Locker }
 
 func (w withClients) Close() error {
@@ -140,11 +143,12 @@ func (w withClients) Close() error {
 const (
 	prefix = "lockbench:" // of all keys, as in a run
 	tag    = prefix + "{rights}"
-	// aLock fits the names of all locks of the suite.
+	// aLock is a pattern that matches the names of all locks in the suite.
 	aLock = tag + "locktest-????????????????:*-????????????????"
 )
 
-// rightsOf returns all rights that a user needs for a strategy, in a database other than 0.
+// rightsOf returns the ACL rules for the user of a strategy: the rules in its Info, the rules for every connection, and
+// the right to SELECT, because the test uses database 3.
 func rightsOf(v strategies.Variant) []string {
 	rules := v.Info().Rights.Rules(prefix)
 	for _, command := range append(strategies.Connecting(), strategies.Selecting) {
@@ -155,8 +159,8 @@ func rightsOf(v strategies.Variant) []string {
 	return rules
 }
 
-// exercised are the strategies, with options that have them show all they do: a
-// semaphore has one permit, and nobody waits for long for the dead.
+// exercised returns every strategy on Redis, with options that make the exercises send all commands of the strategy: a
+// semaphore has one permit, and fair skips a dead waiter after 100 ms.
 func exercised(t *testing.T) []strategies.Variant {
 	t.Helper()
 	var all []strategies.Variant
@@ -191,8 +195,8 @@ func exercised(t *testing.T) []strategies.Variant {
 	return all
 }
 
-// The rights that list prints for a strategy are enough for all its operations. In make others also: none of them is
-// one too many, and the lock has no keys but those that its Info names.
+// The rights that "lockbench list" prints for a strategy must be enough for all its operations. With make others, the
+// test also requires that each right is necessary, and that the lock uses only the keys in Info.Keys.
 func TestRights(t *testing.T) {
 	t.Parallel()
 	variants := exercised(t)
@@ -209,12 +213,12 @@ func TestRights(t *testing.T) {
 	}
 	var all sync.WaitGroup // at the same time: they mostly wait
 	for _, v := range variants {
-		all.Go(func() { t.Run(v.Name(), func(t *testing.T) { enoughAndNoMore(t, v) }) })
+		all.Go(func() { t.Run(v.Name(), func(t *testing.T) { rightsAreExact(t, v) }) })
 	}
 	all.Wait()
 }
 
-func enoughAndNoMore(t *testing.T, v strategies.Variant) {
+func rightsAreExact(t *testing.T, v strategies.Variant) {
 	u := user{variant: v, name: "service"}
 	for range v.Info().Nodes {
 		server := redistest.Start(t, "--acllog-max-len", "1000")
@@ -255,8 +259,8 @@ func enoughAndNoMore(t *testing.T, v strategies.Variant) {
 	}
 }
 
-// onlyKeys are rights for the keys with these names, and no others but those on which handoff and spin:release=delex
-// try their commands in Prepare: they are not of a lock that anybody asks for, and expire.
+// onlyKeys returns rules with the keys in names instead of their key patterns. It also allows the keys on which handoff
+// and spin:release=delex try their commands in Prepare. These keys belong to no lock, and they expire.
 func onlyKeys(names, rules []string) []string {
 	rules = slices.DeleteFunc(slices.Clone(rules), func(rule string) bool { return strings.HasPrefix(rule, "~") })
 	rules = append(rules, "~"+tag+"locktest-????????????????::*")
@@ -266,8 +270,9 @@ func onlyKeys(names, rules []string) []string {
 	return rules
 }
 
-// misses reports whether something is refused to a user who lacks one of the rights. A machine that stands still can
-// keep a waiter from being one, so that it is looked for three times.
+// misses reports whether a server refuses a command if the user has all rights in rules except right. It makes up to
+// three attempts: on a stalled machine it can happen that no client waits, and then no client sends the commands of a
+// waiter.
 func (u user) misses(t *testing.T, right string, rules []string) bool {
 	t.Helper()
 	for range 3 {
@@ -282,8 +287,8 @@ func (u user) misses(t *testing.T, right string, rules []string) bool {
 	return false
 }
 
-// Every channel has the lock's key in its name, so that a user can be kept to those of
-// lockbench; but for the one by which Redis itself tells of changes.
+// Every channel must have the lock's key in its name, so that ACL rules can limit a user to lockbench's channels. The
+// exception is __redis__:invalidate, on which Redis itself announces changed keys.
 func TestChannelsContainTheKey(t *testing.T) {
 	for _, v := range exercised(t) {
 		for _, channel := range v.Info().Rights.Channels {

@@ -7,8 +7,9 @@ import (
 	"github.com/lockbench/lockbench/strategies/locktest"
 )
 
-// The sample code of articles, as options of the locks that do it right. The suite judges each by what the right lock
-// claims, and must find it broken. pubsub:hoard=true is not among them: it breaks nothing, it only costs attempts.
+// samples are variants that behave like faulty sample code in articles. The suite judges each sample by the claims of
+// the variant in the field right. The check in the field check must report the sample as broken. pubsub:hoard=true is
+// not among the samples, because it breaks no promise and costs only additional attempts.
 var samples = []struct{ variant, right, check string }{
 	{"spin:token=client", "spin", "stranger"},
 	{"redlock:extend=again,node-timeout=2s", "redlock", "extend"},
@@ -17,11 +18,11 @@ var samples = []struct{ variant, right, check string }{
 	{"pubsub:hand-on=false", "pubsub", "cancelled at any moment"},
 }
 
-// mostLooks is how often the suite may look for a fault that shows itself only when a message and the end of a wait
-// meet within microseconds.
+// mostLooks limits how often the test runs a check that has passed so far. Some faults appear only if a message and the
+// end of a wait arrive within microseconds of each other.
 const mostLooks = 20
 
-func TestTheSuiteFindsSampleCodeBroken(t *testing.T) {
+func TestSuiteFindsSampleCodeBroken(t *testing.T) {
 	t.Parallel()
 	for _, sample := range samples {
 		t.Run(sample.variant, func(t *testing.T) {

@@ -18,12 +18,13 @@ import (
 	"github.com/lockbench/lockbench/strategies/lock"
 )
 
-// ours are the locks that open further clients.
+// ours contains, by name, the constructors of the locks that open further Redis clients.
 var ours = map[string]func(redis.UniversalClient, ...lock.Option) (*lock.FencedLocker, error){
 	"handoff": handoff.New, "cohort": handoff.NewCohort,
 }
 
-// locker is one process of a service.
+// locker opens the named lock on client, as one process of a service does. The cleanup of the test closes the lock and
+// the client.
 func locker(t *testing.T, name string, client redis.UniversalClient) *lock.FencedLocker {
 	t.Helper()
 	t.Cleanup(func() { _ = client.Close() })
@@ -35,8 +36,9 @@ func locker(t *testing.T, name string, client redis.UniversalClient) *lock.Fence
 	return locker
 }
 
-// The lock's keys are on the server of the service's client, however the client finds this server.
-func TestLockIsWhereTheClientIs(t *testing.T) {
+// A lock must store its keys on the server of the service's client, whether the client finds this server by an address,
+// a socket's path, Sentinel or a cluster's slots.
+func TestLockUsesTheClientsServer(t *testing.T) {
 	if _, err := exec.LookPath("redis-server"); err != nil {
 		t.Skip("Sentinel needs redis-server here: ", err)
 	}
@@ -96,8 +98,9 @@ func TestLockIsWhereTheClientIs(t *testing.T) {
 	}
 }
 
-// When a cluster's node dies, the lock works again as soon as its replica takes over, before the client's own look at
-// the cluster, which it takes once an hour in this test.
+// After a node of a cluster dies and the node's replica takes over, two processes must acquire the lock again within
+// half a minute. Their clients reload the cluster's state only once an hour, so they must detect the change by failed
+// connections.
 func TestClusterNodeDies(t *testing.T) {
 	top := redistest.StartTopology(t, "cluster:3")
 	connect := func() *redis.ClusterClient {
@@ -137,13 +140,13 @@ func TestClusterNodeDies(t *testing.T) {
 	}
 }
 
-// limiter counts what it lets pass.
+// limiter is a redis.Limiter that allows every command and counts the commands.
 type limiter struct{ asked atomic.Int64 }
 
 func (l *limiter) Allow() error     { l.asked.Add(1); return nil }
 func (*limiter) ReportResult(error) {}
 
-// The commands of a lock pass the service's limiter too.
+// The commands of a lock must go through the Limiter of the service's client.
 func TestLimiter(t *testing.T) {
 	server := redistest.Start(t)
 	limit := new(limiter)

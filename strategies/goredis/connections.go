@@ -24,9 +24,9 @@ func DialSubscribers(n Node) (redis.UniversalClient, error) {
 	})
 }
 
-// DialBlocking returns another client of the same server, with one connection, for commands that block. A call on it
-// ends only when a reply arrives, the connection breaks or its context ends. The client calls learn with the id of each
-// connection that it opens.
+// DialBlocking returns another client of the same server, with one connection, for commands that block. A call on this
+// client ends only when a reply arrives, the connection breaks or the call's context ends. For each connection that the
+// client opens, it calls learn with the connection's id.
 func DialBlocking(n Node, learn func(id int64)) (redis.UniversalClient, error) {
 	return Dial(n, func(o *redis.Options) {
 		o.PoolSize, o.MinIdleConns, o.PipelinePoolSize = 1, 0, -1
@@ -50,7 +50,7 @@ func DialBlocking(n Node, learn func(id int64)) (redis.UniversalClient, error) {
 	})
 }
 
-// Reach describes how another program connects to a server.
+// Reach describes how another program, such as a driver in Java, connects to a server.
 type Reach struct {
 	// URL is redis://, rediss:// or unix://, with user, password and database. In user and password everything but
 	// letters, digits and -._~ is percent-encoded: some libraries decode a + as a space.
@@ -60,8 +60,8 @@ type Reach struct {
 	SkipVerify bool // for rediss://: accept any certificate of the server
 }
 
-// Reach returns how another program connects with the node's options. It returns false if the options are not known or
-// have several servers.
+// Reach describes how another program connects with the node's options. It returns false if the options are not known,
+// belong to a cluster, or name several servers.
 func (n Node) Reach() (Reach, bool) {
 	o := n.Options
 	if o == nil || len(o.Addrs) != 1 || o.IsClusterMode {
@@ -88,7 +88,7 @@ func (n Node) Reach() (Reach, bool) {
 
 func encoded(text string) string { return strings.ReplaceAll(url.QueryEscape(text), "+", "%20") }
 
-// isSocket reports whether the address of a server is a unix socket's path, by the rule of go-redis.
+// isSocket reports whether go-redis treats a server's address as the path of a unix socket.
 func isSocket(address string) bool { return strings.HasPrefix(address, "/") }
 
 // DialAs dials the server of a node with the Dialer of its options.
@@ -100,8 +100,8 @@ func (n Node) DialAs(ctx context.Context) (net.Conn, error) {
 	return o.Dialer(ctx, network, o.Addrs[0])
 }
 
-// At returns a node whose options have the address of a proxy. Connections to the proxy use TLS if those of DialAs
-// do.
+// At returns a copy of the node whose options contain address, the address of a proxy. Connections to the proxy use TLS
+// if the connections of DialAs use TLS.
 func (n Node) At(address string) Node {
 	o := *n.Options
 	o.Addrs, o.TLSConfig = []string{address}, nil

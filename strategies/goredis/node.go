@@ -14,7 +14,7 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// Config is the configuration of a lock on Redis.
+// Config is the configuration of a lock on Redis, with go-redis clients as its nodes.
 type Config = strategies.ConfigOf[Node]
 
 // Open opens one instance's Locker of a strategy that locks on Redis.
@@ -29,14 +29,14 @@ type Node struct {
 	Files   Files
 }
 
-// Files are the PEM files of the options' certificates, for a peer in another language; "" without one.
+// Files are the PEM files of the options' certificates, for a peer in another language; "" if there is no such file.
 type Files struct {
 	CA        string // trusted in addition to the system's
 	Cert, Key string // the client's
 }
 
 // NodeOf makes a Node of a go-redis client: the result of NewClient, NewFailoverClient, NewClusterClient,
-// NewFailoverClusterClient or NewUniversalClient.
+// NewFailoverClusterClient or NewUniversalClient. It returns an error for nil and for clients of other types.
 func NodeOf(client redis.UniversalClient) (Node, error) {
 	none, ours := client == nil, true
 	switch c := client.(type) {
@@ -111,7 +111,7 @@ func dialCluster(o redis.ClusterOptions, change func(*redis.Options)) *redis.Clu
 	none(&o.MinRetryBackoff, &o.MaxRetryBackoff, &o.ReadTimeout, &o.WriteTimeout)
 	o.PushNotificationProcessor = nil // its handlers belong to one client
 	o.Addrs = slices.Clip(o.Addrs)    // go-redis appends the nodes that it learns of
-	// A replica may not have received the lock's last write yet.
+	// Commands must not go to a replica, which may not have received the lock's last write yet.
 	o.ReadOnly, o.RouteByLatency, o.RouteRandomly = false, false, false
 	var cluster *redis.ClusterClient
 	open := o.NewClient
@@ -134,8 +134,8 @@ func dialCluster(o redis.ClusterOptions, change func(*redis.Options)) *redis.Clu
 	return cluster
 }
 
-// none restores options whose values mean "none": -1, or also -2 for timeouts. go-redis adds 1 to these values in its
-// copy of the options, and a second client with this copy would replace the resulting 0 by the default.
+// none restores options whose original value means "none": -1, and for timeouts also -2. go-redis adds 1 to such a
+// value in its copy of the options. A second client with this copy would replace the resulting 0 with the default.
 func none[T ~int | ~int64](options ...*T) {
 	for _, option := range options {
 		if _, timeout := any(option).(*time.Duration); *option == 0 || timeout && *option == -1 {

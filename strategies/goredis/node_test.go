@@ -20,8 +20,8 @@ import (
 	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
-// A client that a lock opens has every option of the service's client except those that two clients cannot share. The
-// test reads the fields of go-redis's types, so it also covers fields that a newer go-redis adds.
+// A client that a lock opens must have every option of the service's client except those that two clients cannot share.
+// The test reads the fields of go-redis's types, so it also covers fields that a newer go-redis adds.
 func TestDialKeepsOptions(t *testing.T) {
 	all := filled(t, reflect.TypeFor[redis.Options]()).(*redis.Options)
 	all.MinIdleConns, all.ClientSideCacheStrategy = 1, redis.CSCStrategySharedTracking // there are no others
@@ -47,7 +47,7 @@ func TestDialKeepsOptions(t *testing.T) {
 	same(t, "defaults of a cluster", redis.NewClusterClient(&redis.ClusterOptions{}), []string{"NewClient"})
 }
 
-// interfaces are values for the options that are interfaces.
+// interfaces contains a value for each option whose type is an interface. nil leaves the option at go-redis's default.
 var interfaces = map[string]any{
 	"StreamingCredentialsProvider": struct {
 		auth.StreamingCredentialsProvider
@@ -58,10 +58,11 @@ var interfaces = map[string]any{
 	"ShardPicker":               nil, // go-redis's own
 }
 
-// errNone is the error of the functions in these options.
+// errNone is the error of every function that the helper filled puts into options.
 var errNone = errors.New("of no use")
 
-// filled returns options with a value for each field.
+// filled returns a pointer to a struct of the given type with a value in each exported field. It fails the test if it
+// has no value for a field.
 func filled(t *testing.T, options reflect.Type) any {
 	t.Helper()
 	all := reflect.New(options)
@@ -105,8 +106,8 @@ func filled(t *testing.T, options reflect.Type) any {
 	return all.Interface()
 }
 
-// same compares a client's options with those of the client that Dial opens. The named options must differ, all
-// others must be equal.
+// same compares the options of client with those of the client that Dial opens for it. The options whose names are in
+// ours must differ, and all others must be equal.
 func same(t *testing.T, name string, client redis.UniversalClient, ours []string) {
 	t.Helper()
 	defer func() { _ = client.Close() }()
@@ -132,7 +133,8 @@ func same(t *testing.T, name string, client redis.UniversalClient, ours []string
 	}
 }
 
-// unsized returns the value without the fields that go-redis derives from the size of a pool.
+// unsized returns the value of an option. If it is a maintnotifications.Config, it sets MaxWorkers to 0, because
+// go-redis derives this field from the pool size.
 func unsized(value reflect.Value) any {
 	config, ok := reflect.TypeAssert[*maintnotifications.Config](value)
 	if !ok || config == nil {
@@ -164,7 +166,8 @@ func dial(t *testing.T, client redis.UniversalClient) redis.UniversalClient {
 	return dialled
 }
 
-// logged keeps what go-redis logs.
+// logged is a logger for go-redis. It stores all log lines except those with errNone, which clients of earlier tests
+// cause.
 type logged struct {
 	mu    sync.Mutex
 	lines []string
@@ -179,8 +182,8 @@ func (l *logged) Printf(_ context.Context, format string, args ...any) {
 	}
 }
 
-// A second client has separate handlers for a server's notifications in each mode of the first: go-redis neither
-// panics nor logs an error.
+// In each mode of maintenance notifications, two clients that Dial opens for one client must have separate handlers for
+// these notifications. go-redis must neither panic nor log a line.
 func TestDialWithNotifications(t *testing.T) { // not parallel: go-redis has one logger
 	log := new(logged)
 	redis.SetLogger(log)
@@ -220,7 +223,8 @@ func TestDialWithNotifications(t *testing.T) { // not parallel: go-redis has one
 	}
 }
 
-// NodeOf refuses clients that no lock can use; the error names their type.
+// NodeOf must refuse nil, a Ring and a client of a foreign type. The error must name the type, and Dial must return the
+// same error.
 func TestNodeOfRefuses(t *testing.T) {
 	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": "127.0.0.1:1"}})
 	defer func() { _ = ring.Close() }()
@@ -236,8 +240,8 @@ func TestNodeOfRefuses(t *testing.T) {
 	}
 }
 
-// Reach leads a driver to the same server with the same user and password, whether its library decodes a URL by RFC
-// 3986 or as a form, which turns a + into a space.
+// A client that uses the URL from Reach must connect to the node's server, with the same user and password. Some
+// libraries decode a URL by RFC 3986 and others as a form, which turns a + into a space.
 func TestReachLeadsToTheSameServer(t *testing.T) {
 	const odd = "a+b@c/d:e%41 \u00e9?#[]&=;$,'*()!~"
 	for _, o := range []redis.UniversalOptions{

@@ -10,8 +10,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Server returns the first node, for a strategy that does not work in a cluster. It returns an error with the reason
-// noCluster if the node is a cluster. Its errors begin with the strategy's name.
+// Server returns the first node, for a strategy that does not work in a cluster. If the node is a cluster, it returns
+// an error with the reason noCluster. All its errors begin with the strategy's name.
 func Server(c Config, strategy, noCluster string) (Node, error) {
 	if err := c.Validate(1); err != nil {
 		return Node{}, fmt.Errorf("%s: %w", strategy, err)
@@ -23,8 +23,8 @@ func Server(c Config, strategy, noCluster string) (Node, error) {
 	return node, nil
 }
 
-// CheckKey refuses a lock's name that ends in one of the suffixes, because another lock may use such a key for its
-// queue or counter.
+// CheckKey returns an error for a lock's name that ends in one of the suffixes, because another lock may use a key of
+// this name for its queue or counter.
 func CheckKey(name string, suffixes ...string) error {
 	for _, suffix := range suffixes {
 		if lock, internal := strings.CutSuffix(name, suffix); internal {
@@ -35,7 +35,7 @@ func CheckKey(name string, suffixes ...string) error {
 	return nil
 }
 
-// Load loads scripts, so that they can be called by their hashes.
+// Load loads scripts into the server's cache, so that EVALSHA finds them.
 func Load(ctx context.Context, client redis.UniversalClient, scripts ...*redis.Script) error {
 	for _, script := range scripts {
 		if err := script.Load(ctx, client).Err(); err != nil {
@@ -45,7 +45,7 @@ func Load(ctx context.Context, client redis.UniversalClient, scripts ...*redis.S
 	return nil
 }
 
-// dials is the number of connections that DialAll opens at the same time.
+// dials is the largest number of connections that DialAll opens at the same time.
 const dials = 32
 
 // DialAll opens n connections, each by a call of dial. It returns the first error.

@@ -14,7 +14,8 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// Software is the software that a server reports. Servers other than Redis speak Redis's protocol too.
+// Software is the name and the versions that a server reports. Servers other than Redis, such as Valkey, speak Redis's
+// protocol too.
 type Software struct {
 	Name    string // redis, valkey, redict, keydb, dragonfly; "" if not known
 	Version string // in the software's own numbering
@@ -22,7 +23,7 @@ type Software struct {
 	Mode    string // standalone, cluster, sentinel
 }
 
-// SoftwareOf reads the fields of INFO server, and takes missing ones from the reply to HELLO.
+// SoftwareOf reads the fields of INFO server. It reads missing fields from the reply to HELLO.
 func SoftwareOf(info, greeted map[string]string) Software {
 	s := Software{
 		Name:  cmp.Or(info["server_name"], greeted["server"]),
@@ -44,7 +45,7 @@ func SoftwareOf(info, greeted map[string]string) Software {
 	return s
 }
 
-// Greeting returns the fields of a reply to HELLO, in either version of the protocol.
+// Greeting returns the fields of a reply to HELLO, which is a list in RESP2 and a map in RESP3.
 func Greeting(reply any) map[string]string {
 	fields := map[string]string{}
 	add := func(name, value any) {
@@ -79,12 +80,12 @@ func AskSoftware(ctx context.Context, client redis.UniversalClient) (Software, e
 	return SoftwareOf(info["Server"], Greeting(hello)), nil
 }
 
-// titles are the names of software as sentences write them.
+// titles maps the name that a server reports to the name that messages use.
 var titles = map[string]string{
 	"redis": "Redis", "valkey": "Valkey", "redict": "Redict", "keydb": "KeyDB", "dragonfly": "Dragonfly",
 }
 
-// String names the software and its version: Valkey 9.1.2.
+// String returns the software and its version, such as "Valkey 9.1.2".
 func (s Software) String() string { return cmp.Or(titles[s.Name], s.Name) + " " + s.Version }
 
 // TooOld returns the text of an error if the software is older than a lock needs: "needs Redis 7.0 (sharded
@@ -104,7 +105,8 @@ func (s Software) TooOld(since strategies.Since) string {
 	return old
 }
 
-// numbers returns the numbers of a version, separated by dots.
+// numbers returns the parts of a version such as 7.0.15 as integers, by which versions can be compared. A part that is
+// not a number is 0.
 func numbers(version string) (all []int) {
 	for part := range strings.SplitSeq(version, ".") {
 		n, _ := strconv.Atoi(part)
@@ -113,7 +115,7 @@ func numbers(version string) (all []int) {
 	return all
 }
 
-// Unsupported is an errors.ErrUnsupported with its own message.
+// Unsupported is an error that matches errors.ErrUnsupported. Its value is the message.
 type Unsupported string
 
 func (u Unsupported) Error() string { return string(u) }
@@ -121,8 +123,8 @@ func (u Unsupported) Error() string { return string(u) }
 // Is makes errors.Is(u, errors.ErrUnsupported) true.
 func (Unsupported) Is(target error) bool { return target == errors.ErrUnsupported }
 
-// TooOld returns an Unsupported if err reports an unknown command or option and the server is older than the Redis
-// that the named lock needs. Otherwise it returns err.
+// TooOld returns an Unsupported if err reports an unknown command or option and the server is older than the Redis that
+// the lock needs. In all other cases it returns err. name is the name of the lock.
 func TooOld(ctx context.Context, client redis.UniversalClient, err error, name string, since strategies.Since) error {
 	if !redis.HasErrorPrefix(err, "unknown command") && !redis.HasErrorPrefix(err, "syntax error") {
 		return err

@@ -15,7 +15,8 @@ import (
 	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
-// The cases are abridged replies of real servers.
+// The cases are abridged replies of real servers to INFO and HELLO, from which SoftwareOf must find the name, the
+// versions and the mode.
 func TestSoftware(t *testing.T) {
 	for _, test := range []struct {
 		info  string
@@ -39,7 +40,7 @@ func TestSoftware(t *testing.T) {
 			"KeyDB 6.3.4, 6.3.4 standalone",
 		},
 		{"redis_version:7.4.0\r\ndragonfly_version:df-v1.27.1\r\n", nil, "Dragonfly 1.27.1, 7.4.0 "},
-		// The first server refuses INFO, the second does not know HELLO.
+		// Of the last two servers, the first refuses INFO, and the second does not know HELLO.
 		{"", []any{"server", "valkey", "version", "8.1.1", "mode", "cluster"}, "Valkey 8.1.1, 8.1.1 cluster"},
 		{"redis_version:5.0.14\r\nredis_mode:cluster\r\n", nil, "Redis 5.0.14, 5.0.14 cluster"},
 	} {
@@ -50,7 +51,7 @@ func TestSoftware(t *testing.T) {
 	}
 }
 
-// old makes a server look too old: it does not know sharded channels and reports an old version.
+// old is a hook that replaces the version in the reply to INFO with says. If says is "", it does not change the reply.
 type old struct{ says string }
 
 func (old) DialHook(next redis.DialHook) redis.DialHook { return next }
@@ -67,7 +68,8 @@ func (o old) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 
 func (old) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook { return next }
 
-// The error names a server that is too old for a lock; no other error is replaced.
+// TooOld must replace an error only if the server does not know a command or an option and is older than the lock
+// needs. The new error must name both versions.
 func TestTooOld(t *testing.T) {
 	server := redistest.Start(t)
 	outside := server.Client(t)
@@ -106,7 +108,8 @@ func TestTooOld(t *testing.T) {
 	}
 }
 
-// A lock may need a version in Valkey's numbering; the error names the option that works on an older server.
+// On Valkey, TooOld must compare the server's version with the version of Valkey that the lock needs. Its text must
+// name the option with which the lock works on an older server.
 func TestTooOldValkey(t *testing.T) {
 	since := strategies.Since{Redis: "8.4", Valkey: "9.0", For: "dances", Instead: "steps=few"}
 	for want, software := range map[string]goredis.Software{

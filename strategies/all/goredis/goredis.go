@@ -1,5 +1,5 @@
-// Package goredis registers the strategies that need no client other than go-redis: all except rueidislock and those on
-// other stores. A program that measures only these compiles half as much code:
+// Package goredis registers the strategies that need no client other than go-redis: all strategies except rueidislock
+// and those on other stores. A program that imports this package instead of package all compiles half as much code:
 //
 //	import _ "github.com/lockbench/lockbench/strategies/all/goredis"
 package goredis
