@@ -9,14 +9,15 @@ import (
 	"time"
 )
 
-// Point is one workload of a sweep.
+// Point is one workload of a sweep, with the label that identifies it in reports.
 type Point struct {
-	// Label lists the values that differ between points: "clients=100 keys=4". It is empty if there is only one point.
+	// Label lists the values that distinguish the point from the others: "clients=100 keys=4". It is empty if there is
+	// only one point.
 	Label    string `json:"label"`
 	Workload Spec   `json:"workload"`
 }
 
-// Draft collects a workload's options from flags, variables and files, by name. The zero Draft is the default
+// Draft collects a workload's options by name, as flags, variables and files set them. The zero Draft is the default
 // workload.
 type Draft struct {
 	given map[string][]value
@@ -28,8 +29,8 @@ type value struct {
 	parsed reflect.Value
 }
 
-// Give sets an option and replaces its earlier value; for a list it adds the values. It leaves out a value that
-// cannot be read, and returns an error that names the value.
+// Give sets an option. The values replace those set before or, if the option is a list, are appended to them. Give
+// leaves out values that cannot be parsed and returns an error that names them.
 func (d *Draft) Give(name string, texts ...string) error {
 	fields := Fields()
 	at := named(fields, name)
@@ -49,7 +50,7 @@ func (d *Draft) Give(name string, texts ...string) error {
 	return err
 }
 
-// Take copies an option from another draft.
+// Take copies one option from another draft, in which a file has set it. name is the name of the option.
 func (d *Draft) Take(from Draft, name string) {
 	if d.given == nil {
 		d.given = map[string][]value{}
@@ -61,7 +62,8 @@ func (d *Draft) Take(from Draft, name string) {
 	d.taken[name] = true
 }
 
-// values parses the values of an option. The error names all values that cannot be read.
+// values parses the values of an option. Its error names each value that cannot be parsed, and each that a sweep lists
+// twice.
 func (f Field) values(texts []string) ([]value, error) {
 	of := reflect.TypeFor[Spec]().Field(f.index).Type
 	if f.List {
@@ -83,21 +85,22 @@ func (f Field) values(texts []string) ([]value, error) {
 		}
 	}
 	if len(values) > 1 && !f.Sweep && !f.List {
-		return nil, fmt.Errorf("it takes one value, not %d", len(values))
+		return nil, fmt.Errorf("only one value is allowed, not %d", len(values))
 	}
 	return values, errors.Join(problems...)
 }
 
-// DefaultInstances is the number of application instances that share the clients if the option is not given and there
-// are enough clients.
+// DefaultInstances is the default number of application instances that share the clients. If there are fewer clients,
+// each has its own instance.
 const DefaultInstances = 10
 
-// mostPoints is the largest number of points of a sweep.
+// mostPoints is the largest number of points of a sweep. A larger sweep is an error.
 const mostPoints = 1000
 
-// Points returns the workloads of the draft: one for each combination of its options' values, where the last option
-// changes fastest. Points does not validate the workloads, but it rejects more instances than clients, which a Spec
-// no longer shows.
+// Points returns the workloads of the draft: one for each combination of its options' values, in which the last option
+// changes fastest. Points leaves validation to Spec.Validate, except for errors that depend on which options were set,
+// such as a number of instances that is set and larger than the number of clients. A Spec does not show which options
+// were set.
 func (d Draft) Points() ([]Point, error) {
 	points := []Point{{Workload: Default()}}
 	for _, field := range Fields() {
@@ -142,9 +145,12 @@ func (s *Spec) set(f Field, values ...value) {
 	}
 }
 
-// follow derives the options that are not given from others: the number of instances from the clients; from stages
-// the window's length and the largest number of clients or an open loop's first rate; from a trace its keys, its rate
-// and the window in which the trace is played once.
+// follow derives options that are not set from those that are:
+//
+//   - from the clients: the number of instances
+//   - from stages: the length of the window, and the largest number of clients (closed loop) or the first rate (open
+//     loop)
+//   - from a trace: the number of keys, the rate, and the length of a window in which the trace is played once
 func (d Draft) follow(s *Spec) error {
 	var problems []error
 	if d.given["rate"] != nil && s.Rate == 0 && len(s.Stages) == 0 {

@@ -20,13 +20,13 @@ import (
 // ParseFault fills in omitted options; FaultKinds lists the kinds.
 type Fault struct {
 	Name string
-	// At is the time of the first injection, counted from the opening of the window. Every is the time between
-	// injections, 0 for a single one.
+	// At is the time from the opening of the window to the first injection. Every is the time between the starts of two
+	// injections; 0 means a single injection.
 	At    Duration `json:"at" min:"0s" help:"time of the fault after the window opens"`
 	Every Duration `json:"every" min:"0s" help:"time between two injections; 0s: one injection"`
-	// For is the length of the fault; for 0 see Lasts.
+	// For is the length of the fault. 0 means an instantaneous fault, but for holder-pause it means twice the TTL.
 	For Duration `json:"for" min:"0s" help:"how long it lasts; 0s of holder-pause: twice the TTL"`
-	// Lag is how long the replica has received nothing from its primary; 0 means the TTL.
+	// Lag is how long before a failover the lagging replica stops receiving data from its primary; 0 means the TTL.
 	Lag    Duration `json:"lag" min:"0s" help:"time for which the replica has received nothing from its primary; 0s: the TTL"`
 	Delay  Duration `json:"delay" min:"0s" help:"delay of every message, in either direction"`
 	Jitter Duration `json:"jitter" min:"0s" help:"random variation of the delay, plus or minus"`
@@ -49,12 +49,12 @@ const (
 	PromoteLagging Promote = "lagging"
 	// PromoteAdvanced promotes the replica that has received the most data, as Sentinel does.
 	PromoteAdvanced Promote = "advanced"
-	// PromoteRestarted promotes the lagging replica after a restart: it was killed together with the primary and has
+	// PromoteRestarted promotes the lagging replica after it was killed together with the primary and started again with
 	// only the data on its disk.
 	PromoteRestarted Promote = "restarted"
 )
 
-// Data is the state in which a killed server is started again.
+// Data selects the data with which a killed server starts again.
 type Data string
 
 const (
@@ -64,7 +64,7 @@ const (
 	DataKeep Data = "keep"
 )
 
-// These are the names of the faults.
+// These names identify the kinds of faults in flags, files and reports.
 const (
 	HolderCrash  = "holder-crash"
 	HolderPause  = "holder-pause"
@@ -94,15 +94,16 @@ const (
 type Place string
 
 const (
-	// InClients is for faults of an additional application instance, the target. They do not disturb Redis.
+	// InClients is the place of faults in an additional application instance, the target. Such faults do not disturb
+	// Redis.
 	InClients Place = "client"
-	// OnServers is for faults of a Redis that lockbench may disturb.
+	// OnServers is the place of faults in a Redis that lockbench may disturb.
 	OnServers Place = "server"
-	// OnNetwork is for faults of the proxies between the workload's instances and Redis.
+	// OnNetwork is the place of faults in the proxies between the workload's instances and Redis.
 	OnNetwork Place = "network"
 )
 
-// FaultKind describes a kind of fault, such as holder-pause.
+// FaultKind describes a kind of fault, such as holder-pause: where it strikes, what it needs, and its options.
 type FaultKind struct {
 	Name    string
 	Summary string
@@ -115,7 +116,7 @@ type FaultKind struct {
 	options string // name=default for each option except at and every
 }
 
-// FaultKinds returns all kinds.
+// FaultKinds returns all kinds of faults, with their summaries and requirements.
 func FaultKinds() []FaultKind {
 	client := FaultKind{Place: InClients}
 	server := FaultKind{Place: OnServers}
@@ -159,7 +160,8 @@ func (k FaultKind) of(name, summary, options string) FaultKind {
 	return k
 }
 
-// resolved returns the fault with the values that it takes from its workload.
+// resolved replaces values of 0 that stand for a multiple of the workload's TTL. A holder-pause of length 0 lasts twice
+// the TTL, and the lag of a failover is the TTL if it is 0.
 func (s Spec) resolved(f Fault) Fault {
 	if f.Name == HolderPause && f.For == 0 {
 		f.For = 2 * s.TTL
@@ -170,7 +172,7 @@ func (s Spec) resolved(f Fault) Fault {
 	return f
 }
 
-// Options returns the options of the kind, with its defaults.
+// Options returns the options that the kind accepts, with the kind's default values.
 func (k FaultKind) Options() []Field {
 	all := fieldsOf(reflect.TypeFor[Fault]())
 	var options []Field
@@ -191,7 +193,7 @@ func named(options []Field, name string) int {
 // Takes reports whether the kind has the named option.
 func (k FaultKind) Takes(option string) bool { return named(k.Options(), option) >= 0 }
 
-// ParseFault parses the text form of a fault.
+// ParseFault parses the text form of a fault, such as kill:at=3s. Its error lists every mistake.
 func ParseFault(text string) (Fault, error) {
 	var f Fault
 	err := f.UnmarshalText([]byte(text))
@@ -208,7 +210,8 @@ func (f Fault) Kind() FaultKind {
 	return FaultKind{}
 }
 
-// String returns the text form without options at their defaults; at is always present.
+// String returns the text form (see Fault). It omits every option that has its default, except at, which it always
+// includes.
 func (f Fault) String() string {
 	var options []string
 	for _, o := range f.Kind().Options() {
@@ -220,10 +223,10 @@ func (f Fault) String() string {
 	return strings.TrimSuffix(f.Name+":"+strings.Join(options, ","), ":")
 }
 
-// MarshalText returns the text form.
+// MarshalText returns the same text as String.
 func (f Fault) MarshalText() ([]byte, error) { return []byte(f.String()), nil }
 
-// UnmarshalText parses the text form. Its error lists every mistake.
+// UnmarshalText parses the text form (see Fault) and fills in omitted options. Its error lists every mistake.
 func (f *Fault) UnmarshalText(text []byte) error {
 	name, rest, _ := strings.Cut(string(text), ":")
 	parsed := Fault{Name: strings.TrimSpace(name)}
@@ -233,7 +236,7 @@ func (f *Fault) UnmarshalText(text []byte) error {
 		for _, k := range FaultKinds() {
 			names = append(names, k.Name)
 		}
-		return fmt.Errorf("unknown fault %q%s", parsed.Name, among(parsed.Name, names))
+		return fmt.Errorf("unknown fault %q%s", parsed.Name, suggestion(parsed.Name, names))
 	}
 	options := kind.Options()
 	settings := map[string]string{}
@@ -242,7 +245,7 @@ func (f *Fault) UnmarshalText(text []byte) error {
 		key, value, _ := strings.Cut(setting, "=")
 		key = strings.TrimSpace(key)
 		if named(options, key) < 0 {
-			wrong = append(wrong, fmt.Errorf("%s: no option %q%s", kind.Name, key, among(key, names(options))))
+			wrong = append(wrong, fmt.Errorf("%s: no option %q%s", kind.Name, key, suggestion(key, names(options))))
 		} else if _, twice := settings[key]; twice {
 			wrong = append(wrong, fmt.Errorf("%s: %s is given twice", kind.Name, key))
 		}
@@ -268,8 +271,9 @@ func (f *Fault) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// among returns the end of an error about an unknown name.
-func among(name string, known []string) string {
+// suggestion returns the end of an error message about an unknown name. It suggests the most similar known name, if one
+// is near, and lists all known names.
+func suggestion(name string, known []string) string {
 	return words.Suggest("%q", name, known) + " (there are: " + strings.Join(known, ", ") + ")"
 }
 
@@ -287,13 +291,13 @@ func (s Spec) Lasts(f Fault) time.Duration {
 	return time.Duration(f.For + f.Lag)
 }
 
-// leastEvery is the shortest time between two injections of a fault, because the report lists each.
+// leastEvery is the shortest allowed time between two injections of a fault, because the report lists every injection.
 const leastEvery = Duration(10 * time.Millisecond)
 
-// maxWaiters is the largest number of waiters that may die at the same time.
+// maxWaiters is the largest number of waiters that a waiter-crash can hit at the same time.
 const maxWaiters = 1000
 
-// checkFaults checks each fault, and that the faults fit this workload.
+// checkFaults checks that each fault is valid and fits this workload.
 func (s Spec) checkFaults(check func(ok bool, format string, args ...any)) {
 	for _, f := range s.Faults {
 		kind := f.Kind()
@@ -313,7 +317,7 @@ func (s Spec) checkFaults(check func(ok bool, format string, args ...any)) {
 		"--fault is not supported with --burst, where all clients wait for each other")
 }
 
-// checkFault checks a fault of a known kind.
+// checkFault checks the times and the other options of a fault of a known kind.
 func (s Spec) checkFault(f Fault, check func(ok bool, format string, args ...any)) {
 	lasts := s.Lasts(f)
 	check(f.Every <= 0 || f.Every >= leastEvery, "every must be at least %v, not %v", leastEvery, f.Every)
@@ -322,7 +326,7 @@ func (s Spec) checkFault(f Fault, check func(ok bool, format string, args ...any
 	slows := f.Name == Latency || f.Name == Bandwidth
 	end, window, why := time.Duration(f.At)+lasts, time.Duration(s.Duration), ""
 	if s.resolved(f) != f {
-		why = fmt.Sprintf("; its length follows from --ttl %v unless it is given", s.TTL)
+		why = fmt.Sprintf("; the fault's length follows from --ttl %v unless its options set it", s.TTL)
 	}
 	check(s.Iterations > 0 || end < window || end == window && slows,
 		"the fault would end %v after the window opens, which is %v long (--duration)%s", end, s.Duration, why)

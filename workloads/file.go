@@ -18,8 +18,8 @@ import (
 	"github.com/lockbench/lockbench/internal/words"
 )
 
-// File is a workload file: YAML with a line for each option under the name of its flag; a list may have the plural of
-// the name.
+// File is a workload file in YAML. It has a line for each option, under the name of the option's flag. The line of a
+// list may use the plural of that name.
 //
 //	description: five hundred clients of a flash sale
 //	clients: [100, 500]   # a sweep
@@ -45,7 +45,7 @@ func Presets() []string {
 	return all
 }
 
-// Open reads the preset of that name or, if there is none, the file. Its error lists everything that is wrong, with
+// Open reads the preset of that name or, if there is none, the file of that name. Its error lists every mistake with
 // file and option.
 func Open(name string) (*File, error) {
 	if preset := name + ".yaml"; slices.Contains(Presets(), name) {
@@ -62,7 +62,7 @@ func Open(name string) (*File, error) {
 	return ReadFile(untrusted.Printable(name), text)
 }
 
-// Line is one option of a file, with its value, or the values of its list, as written in the file.
+// Line is one option of a file, with its value or list of values as written in the file.
 type Line struct {
 	Place  string // file, line and option
 	Key    string
@@ -77,14 +77,14 @@ func ReadLines(name string, text []byte) ([]Line, error) {
 	err := documents.Decode(&options)
 	if err == nil {
 		if err = documents.Decode(&more); err == nil {
-			return nil, fmt.Errorf("%s:%d: a second YAML document follows the options; a file has one", name, more.Line)
+			return nil, fmt.Errorf("%s:%d: a second YAML document begins here, but a file must have only one", name, more.Line)
 		}
 	}
 	if !errors.Is(err, io.EOF) { // yaml's error names the line: "yaml: line 3: ..."
 		return nil, fmt.Errorf("%s: %s", name, strings.TrimPrefix(err.Error(), "yaml: "))
 	}
 	if len(options) == 0 {
-		return nil, fmt.Errorf("%s: it has no options", name)
+		return nil, fmt.Errorf("%s: the file sets no options", name)
 	}
 	var lines []Line
 	for _, key := range slices.SortedFunc(maps.Keys(options), func(a, b string) int {
@@ -96,8 +96,8 @@ func ReadLines(name string, text []byte) ([]Line, error) {
 	return lines, nil
 }
 
-// ReadFile reads a workload file. Its error lists all syntax errors, each with file and line. Points and Validate
-// find contradictions between options.
+// ReadFile reads a workload file. Its error lists each option that is unknown or cannot be parsed, with file and line.
+// Contradictions between options are found by Draft.Points and Spec.Validate.
 func ReadFile(name string, text []byte) (*File, error) {
 	lines, err := ReadLines(name, text)
 	if err != nil {
@@ -116,7 +116,6 @@ func ReadFile(name string, text []byte) (*File, error) {
 // ErrNotPlain is the error for an option whose value is neither a scalar nor a list of scalars.
 var ErrNotPlain = errors.New("expected a plain value, or a list of plain values")
 
-// option reads an option.
 func (f *File) option(line Line) error {
 	fields := Fields()
 	at := slices.IndexFunc(fields, func(o Field) bool { return o.Name == line.Key || o.List && o.Name+"s" == line.Key })
@@ -127,15 +126,15 @@ func (f *File) option(line Line) error {
 		f.Description = strings.Join(line.Values, " ")
 		return nil
 	case at < 0:
-		return fmt.Errorf("it is not an option of a workload%s", words.Suggest("%q", line.Key, names(fields)))
+		return fmt.Errorf("a workload has no such option%s", words.Suggest("%q", line.Key, names(fields)))
 	}
 	name := fields[at].Name
 	f.Origins[name] = line.Place
 	return f.Draft.Give(name, line.Values...)
 }
 
-// scalars returns an option's values as written in the file, one or those of a list; none if one of them is not a
-// scalar.
+// scalars returns the value or the list of values of an option as written in the file. If any of them is empty or not a
+// scalar, it returns none.
 func scalars(node *yaml.Node) (values []string) {
 	nodes := []*yaml.Node{node}
 	if node.Kind == yaml.SequenceNode {
@@ -150,7 +149,7 @@ func scalars(node *yaml.Node) (values []string) {
 	return values
 }
 
-// apart splits an error that errors.Join made into its parts.
+// apart returns the errors that errors.Join combined into err, or err itself if it is a single error.
 func apart(err error) []error {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		return joined.Unwrap()
@@ -161,10 +160,10 @@ func apart(err error) []error {
 	return []error{err}
 }
 
-// Origins maps an option to the variable or file that set it. It has no options that flags set.
+// Origins maps each option that a variable or a file has set to the name of the variable, or to the file and line.
 type Origins map[string]string
 
-// Rename replaces the flag at the beginning of an error by the origin of its value.
+// Rename replaces the flag at the beginning of an error by the variable, or the file and line, that set the option.
 func (o Origins) Rename(problem error) error {
 	if problem == nil {
 		return nil

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestAFileIsWhatTheFlagsWouldBe(t *testing.T) {
+func TestFileEqualsFlags(t *testing.T) {
 	const text = `# a comment
 description: >
   two lines
@@ -67,7 +67,7 @@ func TestEveryPresetIsAWorkload(t *testing.T) {
 	}
 }
 
-func TestASweepIsBounded(t *testing.T) {
+func TestSweepIsBounded(t *testing.T) {
 	var d Draft
 	many := strings.Split(strings.TrimSuffix(strings.Repeat("1,", 40), ","), ",")
 	for i := range many {
@@ -92,15 +92,17 @@ func TestASweepIsBounded(t *testing.T) {
 	}
 }
 
-// Texts from a file contain no terminal escapes and no commands to a CI system.
-func TestAFileIsPrintable(t *testing.T) {
+// The description in a workload file, and errors about the file, must contain no terminal escapes and no commands to a
+// CI system.
+func TestFileTextsArePrintable(t *testing.T) {
 	file, err := ReadFile("w.yaml", []byte("description: \"a\\e[2K ::error::\"\nclients: \"3\\e\"\n"))
 	if file.Description != `a\x1b[2K \x3a:error::` || err == nil || strings.Contains(err.Error(), "\x1b") {
 		t.Errorf("%q, %v", file.Description, err)
 	}
 }
 
-// For any file, each error of ReadFile must name the file, and each valid workload must survive JSON.
+// Each error of ReadFile must name the file. Each workload that ReadFile accepts must survive being written to JSON and
+// read again.
 func FuzzReadFile(f *testing.F) {
 	for _, seed := range []string{
 		"clients: 3\n", "clients: [1, 10]\nhold: uniform:1ms,2ms\n", "a: b: c", "- 1\n", "&a [*a]",
@@ -143,7 +145,7 @@ func FuzzReadFile(f *testing.F) {
 	})
 }
 
-// points returns the workloads of a file and checks that an error names file and option.
+// points returns the workloads of f and all their errors. Each error names the file and line instead of the flag.
 func points(f *File) ([]Point, error) {
 	all, err := f.Draft.Points()
 	problems := []error{f.Origins.Rename(err)}

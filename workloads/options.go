@@ -11,12 +11,12 @@ import (
 	"sync"
 )
 
-// Field is an option of a workload, derived from the tags of a field of Spec. It is both a flag of the command and a
-// line of a workload file, with the same name and syntax. The options of a fault are derived from Fault in the same
-// way.
+// Field is an option of a workload, derived from the tags of a field of Spec. An option is both a flag of the command
+// and a line of a workload file, with the same name and syntax. The options of a fault are derived from Fault in the
+// same way.
 //
-// The tags are: kind, the name of the values in help; short, the flag's letter; sep, the separator of several values;
-// min, the smallest value; words, the only allowed values.
+// The tags are: kind, the name of the values in help; short, the flag's letter; sep, the separator between values; min,
+// the smallest value; words, the allowed values if there are only a few.
 type Field struct {
 	Name    string
 	Short   string // the flag's letter, if it has one
@@ -36,7 +36,7 @@ type Field struct {
 // Fields returns all options in the order of the help.
 func Fields() []Field { return slices.Clone(described()) }
 
-// The tags are read only once, because the claims alone parse a hundred command lines.
+// The tags are read only once, because some commands parse options many times.
 var (
 	ofSpec    = sync.OnceValue(func() []Field { return fieldsOf(reflect.TypeFor[Spec]()) })
 	described = sync.OnceValue(describe)
@@ -54,7 +54,8 @@ func describe() []Field {
 	return fields
 }
 
-// fieldsOf reads the tags of a struct. The name of an option is its JSON name in the singular.
+// fieldsOf returns the options that the tags of a struct define. The name of an option is the JSON name of its field in
+// the singular, with hyphens.
 func fieldsOf(t reflect.Type) []Field {
 	var fields []Field
 	for i := range t.NumField() {
@@ -78,7 +79,8 @@ func fieldsOf(t reflect.Type) []Field {
 	return fields
 }
 
-// split splits a text into values.
+// split splits the text of an option into its values. It does not split a distribution at the comma between its
+// parameters.
 func (f Field) split(text string) []string {
 	if f.separator == "" {
 		return []string{text}
@@ -121,7 +123,6 @@ func (f Field) check(of reflect.Value) error {
 	return err
 }
 
-// parse converts a text to a value of the given type.
 func parse(text string, of reflect.Type) (reflect.Value, error) {
 	if of.Kind() == reflect.Pointer {
 		v, err := parse(text, of.Elem())
@@ -156,7 +157,8 @@ func parse(text string, of reflect.Type) (reflect.Value, error) {
 	return v, nil
 }
 
-// Given returns, for each option, the texts from which a Draft makes this workload. An unset option has no texts.
+// Given returns, for each option, the texts from which a Draft makes the same workload. An option without a value has
+// no texts.
 func (s Spec) Given() map[string][]string {
 	all := map[string][]string{}
 	for _, f := range ofSpec() {
@@ -175,7 +177,8 @@ func (s Spec) Given() map[string][]string {
 	return all
 }
 
-// Arguments returns the flags for a workload or for the workloads of a sweep, without options at their defaults.
+// Arguments returns the flags that produce the workload of a single point or the workloads of a sweep. It omits options
+// that have their defaults.
 func Arguments(points []Point) []string {
 	var arguments []string
 	usual := Default().Given()
@@ -203,7 +206,7 @@ func Arguments(points []Point) []string {
 	return arguments
 }
 
-// follows reports whether a Draft derives the option's values from other options.
+// follows reports whether the values of the option at these points are those that a Draft derives from other options.
 func follows(name string, points []Point) bool {
 	return !slices.ContainsFunc(points, func(p Point) bool {
 		w := p.Workload

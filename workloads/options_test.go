@@ -9,8 +9,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestArgumentsComeBack parses the flags that Arguments writes and compares the workloads.
-func TestArgumentsComeBack(t *testing.T) {
+// TestArgumentsRoundTrip parses the flags that Arguments returns for a list of workloads. The result must be the same
+// workloads.
+func TestArgumentsRoundTrip(t *testing.T) {
 	t.Parallel()
 	lines := map[string]string{
 		"":                                "",
@@ -74,7 +75,8 @@ func drafted(t *testing.T, line string) []Point {
 	return slices.Clone(points)
 }
 
-// This test fails for a new option that Describe does not show.
+// The test sets each option in turn. The text of Describe must change each time, so the test fails if Describe omits a
+// new option.
 func TestEveryOptionIsDescribed(t *testing.T) {
 	unusual := map[string]string{
 		"clients": "7", "duration": "7s", "iterations": "7", "warmup": "7s", "instances": "7", "keys": "7",
@@ -84,7 +86,7 @@ func TestEveryOptionIsDescribed(t *testing.T) {
 		"release": "before-commit", "row": "version",
 		"coalesce": "true", "pool": "7",
 	}
-	// options without which another option has no effect
+	// besides maps each option that has no effect on its own to the setting of another option that it needs.
 	besides := map[string]string{
 		"key-dist": "keys=7", "arrivals": "rate=7/s", "fence": "work=counter",
 		"counter": "work=counter", "release": "work=transaction", "row": "work=transaction",

@@ -24,8 +24,8 @@ type Spec struct {
 	// Iterations ends the window after this number of acquisitions; 0 means no such limit.
 	Iterations int64    `json:"iterations" kind:"n" short:"n" min:"0"`
 	Warmup     Duration `json:"warmup" kind:"duration" short:"w" min:"0s"`
-	// Seed is the seed of all random choices. If it is 0, a session draws a seed and records it in the report; a single
-	// Job uses 0.
+	// Seed is the seed of all random choices. If it is 0, a session draws a seed and records it in the report, but a
+	// single Job uses the seed 0.
 	Seed int64 `json:"seed" kind:"n"`
 
 	Instances int     `json:"instances" kind:"n" sep:"," min:"1"` // client i uses instance i mod Instances
@@ -34,30 +34,30 @@ type Spec struct {
 	Hold      Dist    `json:"hold" kind:"dist" sep:","`  // the requested hold; the report has the measured one
 	Think     Dist    `json:"think" kind:"dist" sep:","` // in a closed loop, between a release and the next acquire
 
-	// Rate, if not 0, makes the loop open: it is the total number of arrivals per second, which do not wait for earlier
+	// Rate is the total number of arrivals per second of an open loop, in which arrivals do not wait for earlier
 	// acquisitions. 0 means a closed loop.
 	Rate     Rate     `json:"rate" kind:"n/s" short:"r" sep:","`
 	Arrivals Arrivals `json:"arrivals" kind:"kind"` // in an open loop; Rate scales the gaps of a trace
-	// Stages change the load during the window: the active clients of a closed loop, or the
-	// rate of an open one.
+	// Stages change the load during the window: the number of active clients in a closed loop, or the rate in an open
+	// loop.
 	Stages Stages `json:"stages,omitempty" kind:"time:load" sep:","`
-	// Burst, if not 0, makes all clients wait together: one client holds the lock for this time while the others wait.
-	// After its release the others get the lock one after the other.
+	// Burst, if not 0, makes the clients wait in bursts: one client holds the lock for this time while all others wait,
+	// and after its release they obtain the lock one after another.
 	Burst Duration `json:"burst,omitempty" kind:"duration" sep:"," min:"0s"`
 
 	TTL Duration `json:"ttl" kind:"duration" sep:"," min:"1ms"`
-	// Timeout is the longest wait; nil means no limit, and 0 a try-lock.
+	// Timeout is the time after which a client stops waiting. nil means no limit, and 0 means a try-lock.
 	Timeout *Duration `json:"timeout" kind:"duration" sep:"," min:"0s"`
 
-	// Work is the holder's work during the hold.
+	// Work selects what the holder does during the hold.
 	Work Work `json:"work" kind:"kind" words:"none spin counter transaction"`
-	// Fence selects the checks of fencing tokens by the counter.
+	// Fence selects how the counter checks fencing tokens.
 	Fence Fence `json:"fence" kind:"kind" words:"all writes off"`
 	// Counter selects the server that keeps the counter.
 	Counter CounterPlace `json:"counter,omitempty" kind:"place" words:"with-locks apart"`
-	// Release selects when the holder of WorkTransaction releases the lock.
+	// Release selects whether a holder with WorkTransaction releases the lock before or after the commit.
 	Release Release `json:"release,omitempty" kind:"when" sep:"," words:"after-commit before-commit"`
-	// Row selects the protection of the row by the transaction itself, which also works without a lock.
+	// Row selects how the transaction itself protects the row, which works even without a lock.
 	Row RowGuard `json:"row,omitempty" kind:"how" sep:"," words:"plain where for-update version"`
 	// Coalesce makes clients of an instance that want the same key at the same time share one
 	// acquisition and its work (singleflight).
@@ -69,7 +69,7 @@ type Spec struct {
 	Pool int `json:"pool" kind:"n" sep:"," min:"0"` // connections per instance; 0 is min(clients of the instance, 64)
 }
 
-// helps are the help texts of the options.
+// helps maps each option to its help text.
 var helps = map[string]string{
 	"clients":    "number of clients",
 	"duration":   "length of the measurement window of each run",
@@ -108,7 +108,7 @@ var helps = map[string]string{
 	"pool":     "connections per instance (default one per client, at most 64)",
 }
 
-// Default returns the usual benchmark of a hot lock: all clients use one key.
+// Default returns the default workload, a hot lock: all clients compete for one key.
 func Default() Spec {
 	return Spec{
 		Clients:   100,
@@ -123,10 +123,10 @@ func Default() Spec {
 	}
 }
 
-// maxRate, in arrivals per second, is far beyond the capacity of any lock or generator.
+// maxRate is the largest valid rate, in arrivals per second. It is far beyond the capacity of any lock or generator.
 const maxRate Rate = 1e6
 
-// Work is the work of a holder during the hold.
+// Work selects what a holder does during the hold.
 type Work string
 
 const (
@@ -135,15 +135,15 @@ const (
 	// WorkSpin computes for the length of the hold, on a core of the generator's machine. It is exact even for holds
 	// below a millisecond.
 	WorkSpin Work = "spin"
-	// WorkCounter reads a counter, holds, and writes the counter plus one. Two concurrent holders lose an update, which
-	// the counter shows.
+	// WorkCounter reads a counter, holds, and writes the counter plus one. If two holders do this at the same time, an
+	// update is lost, and the counter shows it.
 	WorkCounter Work = "counter"
-	// WorkTransaction reads a row of PostgreSQL in a transaction, holds, writes its number less one, and commits. A
-	// commit after the release loses an update if the next holder has read the row before it.
+	// WorkTransaction reads a row of PostgreSQL in a transaction, holds, writes its number less one, and commits. If the
+	// commit follows the release, the next holder may read the row before the commit, and an update is then lost.
 	WorkTransaction Work = "transaction"
 )
 
-// Release is the instant at which a holder of WorkTransaction releases the lock.
+// Release selects when a holder with WorkTransaction releases the lock.
 type Release string
 
 const (
@@ -154,10 +154,10 @@ const (
 	ReleaseBeforeCommit Release = "before-commit"
 )
 
-// String returns the text form.
+// String returns the value of --release. That of the empty Release is after-commit.
 func (r Release) String() string { return cmp.Or(string(r), "after-commit") }
 
-// UnmarshalText parses the text form.
+// UnmarshalText parses a value of --release. Validate rejects unknown values.
 func (r *Release) UnmarshalText(text []byte) error {
 	*r = Release(text)
 	if string(text) == ReleaseAfterCommit.String() {
@@ -166,13 +166,13 @@ func (r *Release) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// RowGuard is the protection of a row by the transaction that changes it.
+// RowGuard selects how a transaction protects the row that it changes.
 type RowGuard string
 
 const (
 	// RowPlain reads the number and writes it less one. Only a lock protects the row.
 	RowPlain RowGuard = ""
-	// RowWhere subtracts one in a conditional UPDATE without a read before it.
+	// RowWhere subtracts one with a conditional UPDATE and does not read the row first.
 	RowWhere RowGuard = "where"
 	// RowForUpdate reads with SELECT … FOR UPDATE, which locks the row until the commit.
 	RowForUpdate RowGuard = "for-update"
@@ -180,10 +180,10 @@ const (
 	RowVersion RowGuard = "version"
 )
 
-// String returns the text form.
+// String returns the value of --row. That of the empty RowGuard is plain.
 func (r RowGuard) String() string { return cmp.Or(string(r), "plain") }
 
-// UnmarshalText parses the text form.
+// UnmarshalText parses a value of --row. Validate rejects unknown values.
 func (r *RowGuard) UnmarshalText(text []byte) error {
 	*r = RowGuard(text)
 	if string(text) == RowPlain.String() {
@@ -200,7 +200,7 @@ const (
 	FenceAll Fence = "all"
 	// FenceWrites checks only writes, and records tokens only from writes.
 	FenceWrites Fence = "writes"
-	// FenceOff checks nothing.
+	// FenceOff disables the checks, so the counter accepts stale tokens.
 	FenceOff Fence = "off"
 )
 
@@ -208,18 +208,18 @@ const (
 type CounterPlace string
 
 const (
-	// CounterWithLocks keeps the counter in the Redis of the locks, so a fault of one affects the other. If the locks
-	// are in another store, the counter is in the user's Redis, or in one that lockbench starts.
+	// CounterWithLocks keeps the counter in the same Redis as the locks, so a fault of this Redis affects both. If the
+	// locks are in another store, the counter is in the user's Redis, or in one that lockbench starts.
 	CounterWithLocks CounterPlace = ""
 	// CounterApart keeps the counter in a separate Redis without faults, so it shows lost updates even if the locks'
 	// Redis has lost its data.
 	CounterApart CounterPlace = "apart"
 )
 
-// String returns the text form.
+// String returns the value of --counter. That of the empty CounterPlace is with-locks.
 func (c CounterPlace) String() string { return cmp.Or(string(c), "with-locks") }
 
-// UnmarshalText parses the text form.
+// UnmarshalText parses a value of --counter. Validate rejects unknown values.
 func (c *CounterPlace) UnmarshalText(text []byte) error {
 	*c = CounterPlace(text)
 	if string(text) == CounterWithLocks.String() {
@@ -228,8 +228,8 @@ func (c *CounterPlace) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// MaxPool is the largest command pool that an instance opens unless Pool is set, because more connections gain
-// nothing on the single thread of Redis.
+// MaxPool limits the number of command connections of an instance unless Pool is set. More connections gain nothing,
+// because Redis executes commands on a single thread.
 const MaxPool = 64
 
 // ClientsPerInstance returns the number of clients of the instance with the most clients.
@@ -237,7 +237,7 @@ func (s Spec) ClientsPerInstance() int {
 	return (s.Clients + s.Instances - 1) / s.Instances
 }
 
-// PoolSize returns the size of an instance's command pool.
+// PoolSize returns the number of connections for the commands of an instance.
 func (s Spec) PoolSize() int {
 	if s.Pool > 0 {
 		return s.Pool
@@ -245,8 +245,8 @@ func (s Spec) PoolSize() int {
 	return min(s.ClientsPerInstance(), MaxPool)
 }
 
-// Times returns the workload with its clients, instances, iterations and rates multiplied by n/d, for the sum of
-// several generators or the share of one.
+// Times returns the workload with its clients, instances, iterations and rates multiplied by n/d. With d = 1 it is the
+// workload of n equal generators together, and with n = 1 the share of one of d generators.
 func (s Spec) Times(n, d int) Spec {
 	s.Clients = s.Clients * n / d
 	s.Instances = s.Instances * n / d
@@ -259,11 +259,11 @@ func (s Spec) Times(n, d int) Spec {
 	return s
 }
 
-// Slots reports whether clients are only slots for arrivals, as they are with a rate or with stages. Figures per client
-// have no meaning then.
+// Slots reports whether figures per client have no meaning: with a rate, clients are only slots for arrivals, and with
+// stages, not all clients are always active.
 func (s Spec) Slots() bool { return s.Rate > 0 || len(s.Stages) > 0 }
 
-// Validate returns all errors, joined. Each error names the flag of its field.
+// Validate returns all errors in the workload, joined. Each error names the flag of its field.
 func (s Spec) Validate() error {
 	var found problems
 	for _, field := range ofSpec() {
@@ -305,10 +305,10 @@ func (s Spec) Validate() error {
 // needsTransaction is the format of the error for an option that only WorkTransaction supports.
 const needsTransaction = "--%s needs --work transaction, not --work %s"
 
-// problems collects errors.
+// problems collects the errors that Validate finds.
 type problems []error
 
-// unless adds an error if ok is false.
+// unless adds an error with this format and arguments if ok is false.
 func (p *problems) unless(ok bool, format string, args ...any) {
 	if !ok {
 		*p = append(*p, fmt.Errorf(format, args...))
@@ -329,8 +329,8 @@ func (s Spec) checkStages(check func(ok bool, format string, args ...any)) {
 		s.Duration, s.Stages.Length())
 }
 
-// Expected returns the duration of a run's warm-up and window. With Iterations the length of the window is unknown and
-// counts as 0.
+// Expected returns the total duration of a run's warm-up and window. With Iterations, the length of the window is not
+// known and counts as 0.
 func (s Spec) Expected() time.Duration {
 	if s.Iterations > 0 {
 		return time.Duration(s.Warmup)
@@ -353,7 +353,7 @@ func (s *Spec) Load() error {
 	return errors.Join(problems...)
 }
 
-// Warnings lists settings that are allowed but rarely intended.
+// Warnings returns a text for each setting that is allowed but rarely intended.
 func (s Spec) Warnings() []string {
 	var warnings []string
 	warn := func(is bool, format string, args ...any) {
@@ -377,8 +377,8 @@ func (s Spec) Warnings() []string {
 	return warnings
 }
 
-// Describe returns the workload as one line, without faults and seed. It includes every other option that differs from
-// its default.
+// Describe returns the workload as one line. It includes every option that differs from its default, except the faults
+// and the seed.
 func (s Spec) Describe() string {
 	keys := words.Count(s.Keys, "key")
 	if chosen := s.KeyDist.String(); s.Keys > 1 && chosen != "uniform" {

@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestAHoldBeyondTheTTLIsWarnedOf(t *testing.T) {
+func TestHoldBeyondTTLWarns(t *testing.T) {
 	s := Default()
 	if w := s.Warnings(); len(w) > 0 {
 		t.Errorf("warned of %q", w)
@@ -26,7 +26,7 @@ func TestAHoldBeyondTheTTLIsWarnedOf(t *testing.T) {
 	}
 }
 
-func TestDistributionsReadWhatTheyWrite(t *testing.T) {
+func TestDistributionsRoundTrip(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "holds.txt")
 	if err := os.WriteFile(file, []byte("# measured\n1ms\n\n3ms\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -62,8 +62,8 @@ func TestDistributionsReadWhatTheyWrite(t *testing.T) {
 	}
 }
 
-// The messages are in command/testdata/badinputs.txt.
-func TestDistributionsRefuseWhatIsNone(t *testing.T) {
+// Each of these distributions must be rejected. command/testdata/badinputs.txt has the error messages.
+func TestInvalidDistributions(t *testing.T) {
 	for _, text := range []string{
 		"5", "uniform:3ms,1ms", "file:", "uniform:3ms", "exp:", "lognormal:5ms", "lognormal:5ms,NaN", "gauss:5ms",
 		"lognormal:5ms,-0.5", "uniform:1ms,2ms,3ms", "file:/no/such/file",
@@ -75,7 +75,7 @@ func TestDistributionsRefuseWhatIsNone(t *testing.T) {
 	}
 }
 
-func TestKeysAreChosenAsAsked(t *testing.T) {
+func TestKeyDistributions(t *testing.T) {
 	const draws, keys = 200_000, 10
 	harmonic := 0.0
 	for k := 1; k <= keys; k++ {
@@ -132,7 +132,7 @@ func TestRates(t *testing.T) {
 	}
 }
 
-func TestASpecSurvivesJSON(t *testing.T) {
+func TestSpecSurvivesJSON(t *testing.T) {
 	s := Default()
 	timeout := Duration(time.Second)
 	s.Timeout, s.Rate, s.Hold = &timeout, 2000, Fixed(time.Millisecond)
@@ -181,8 +181,8 @@ func FuzzDist(f *testing.F) {
 	})
 }
 
-// A comma inside a distribution does not separate the values of a sweep.
-func TestValuesAreTakenApartAtTheirCommas(t *testing.T) {
+// A comma inside a distribution must not separate values of a sweep.
+func TestSweepValuesAreSplitAtCommas(t *testing.T) {
 	for _, test := range []struct{ name, text, want string }{
 		{"clients", "1, 10,100", "[1 10 100]"},
 		{"rate", "100/s,1000/s", "[100/s 1000/s]"},
@@ -203,7 +203,7 @@ func TestValuesAreTakenApartAtTheirCommas(t *testing.T) {
 	}
 }
 
-func TestHottestIsTheShareOfTheKeyMostChosen(t *testing.T) {
+func TestHottestKeyShare(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		dist string
@@ -227,7 +227,7 @@ func TestHottestIsTheShareOfTheKeyMostChosen(t *testing.T) {
 	}
 }
 
-func TestAStageComesBack(t *testing.T) {
+func TestStageRoundTrip(t *testing.T) {
 	for _, text := range []string{"30s:500", "30s:0", "1m30s:2000/s", "500ms:0.5/s"} {
 		var s Stage
 		if err := s.UnmarshalText([]byte(text)); err != nil || s.String() != text {
@@ -236,7 +236,7 @@ func TestAStageComesBack(t *testing.T) {
 	}
 }
 
-func TestStagesRefuseWhatIsNone(t *testing.T) {
+func TestInvalidStages(t *testing.T) {
 	for _, text := range []string{"", "30s", "30s:", "x:5", "0s:5", "-1s:5", "1s:-5", "1s:5/x", "1s:-5/s", "1s:2.5"} {
 		if err := new(Stage).UnmarshalText([]byte(text)); err == nil {
 			t.Errorf("%q was accepted", text)
@@ -244,7 +244,7 @@ func TestStagesRefuseWhatIsNone(t *testing.T) {
 	}
 }
 
-func TestStagesAreTheWindow(t *testing.T) {
+func TestStagesSetTheWindow(t *testing.T) {
 	var d Draft
 	if err := d.Give("stage", "1s:5,2s:50"); err != nil {
 		t.Fatal(err)
@@ -271,7 +271,7 @@ func TestStagesAreTheWindow(t *testing.T) {
 	}
 }
 
-func TestFaultsReadAndWriteThemselves(t *testing.T) {
+func TestFaultsRoundTrip(t *testing.T) {
 	for text, want := range map[string]string{
 		"holder-crash":                   "holder-crash:at=1s",
 		"holder-pause: for=3s , at=2s":   "holder-pause:at=2s,for=3s",
@@ -295,8 +295,8 @@ func TestFaultsReadAndWriteThemselves(t *testing.T) {
 	}
 }
 
-// A default that cannot be parsed would make its fault unusable.
-func TestEveryKindOfFaultHasItsDefaults(t *testing.T) {
+// Every kind of fault must be valid with its default options.
+func TestFaultDefaultsAreValid(t *testing.T) {
 	for _, kind := range FaultKinds() {
 		f, err := ParseFault(kind.Name)
 		if err != nil {
@@ -315,7 +315,7 @@ func TestEveryKindOfFaultHasItsDefaults(t *testing.T) {
 	}
 }
 
-func TestFaultsAreHeldAgainstTheirWorkload(t *testing.T) {
+func TestFaultsAreCheckedAgainstWorkload(t *testing.T) {
 	for name, test := range map[string]struct {
 		fault  string
 		change func(*Spec)

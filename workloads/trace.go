@@ -15,7 +15,7 @@ import (
 
 // Arrivals is the process by which acquisitions of an open loop arrive. Its text form is:
 //
-//	poisson             exponential gaps, as independent users cause
+//	poisson             exponential gaps, like those of independent users
 //	constant            equal gaps
 //	file:arrivals.csv   the arrivals of a trace, repeated
 //
@@ -26,13 +26,13 @@ type Arrivals struct {
 }
 
 var (
-	// ArrivalsConstant has equal gaps.
+	// ArrivalsConstant has equal gaps between arrivals.
 	ArrivalsConstant = Arrivals{}
-	// ArrivalsPoisson draws exponential gaps, as independent users cause.
+	// ArrivalsPoisson has exponentially distributed gaps between arrivals, like those of independent users.
 	ArrivalsPoisson = Arrivals{kind: "poisson"}
 )
 
-// String returns the text form.
+// String returns the text form (see Arrivals).
 func (a Arrivals) String() string {
 	switch a.kind {
 	case "file":
@@ -43,11 +43,11 @@ func (a Arrivals) String() string {
 	return a.kind
 }
 
-// MarshalText returns the text form.
+// MarshalText returns the same text as String.
 func (a Arrivals) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
 
-// UnmarshalText parses the text form. It does not read the named file, because a report may be read on a machine
-// without the file.
+// UnmarshalText parses the text form (see Arrivals). It does not read the named file, because a report may be read on a
+// machine without the file.
 func (a *Arrivals) UnmarshalText(text []byte) error {
 	kind, file, named := strings.Cut(string(text), ":")
 	switch {
@@ -58,7 +58,7 @@ func (a *Arrivals) UnmarshalText(text []byte) error {
 	case !named && kind == "poisson":
 		*a = ArrivalsPoisson
 	default:
-		return fmt.Errorf("it must be constant, poisson or file:PATH, not %q", text)
+		return fmt.Errorf("arrivals must be constant, poisson or file:PATH, not %q", text)
 	}
 	return nil
 }
@@ -69,10 +69,10 @@ func (a Arrivals) Equal(other Arrivals) bool { return a.String() == other.String
 // File returns the name of the file that Load reads; "" if there is none.
 func (a Arrivals) File() string { return a.file }
 
-// Trace returns the trace that Load has read; nil if the arrivals come from no file.
+// Trace returns the trace that Load has read; nil if the arrivals name no file or Load has not been called.
 func (a Arrivals) Trace() *Trace { return a.trace }
 
-// Load reads the file that the arrivals name, if any. Its error does not quote the file's content.
+// Load reads the trace from the file that the arrivals name, if any. Its error does not quote the file's content.
 func (a *Arrivals) Load() error {
 	if a.kind != "file" || a.trace != nil {
 		return nil
@@ -88,14 +88,14 @@ func (a *Arrivals) Load() error {
 	return nil
 }
 
-// Arrival is a line of a trace.
+// Arrival is one arrival of a trace: its time, its key and its hold.
 type Arrival struct {
 	At   time.Duration // since the trace began
 	Key  int           // from 0, in the order of first appearance
 	Hold time.Duration // hold of the lock; −1 if the trace has none
 }
 
-// Trace is a sequence of arrivals, such as those that lockbench observe recorded at a service's locks.
+// Trace is a sequence of arrivals, such as those at a service's locks that the command "lockbench observe" recorded.
 type Trace struct {
 	Arrivals []Arrival     // in their order
 	Length   time.Duration // time after which the trace repeats
@@ -105,24 +105,27 @@ type Trace struct {
 // Rate returns the mean number of arrivals per second.
 func (t *Trace) Rate() Rate { return Rate(float64(len(t.Arrivals)) / t.Length.Seconds()) }
 
-// rounded returns the rate rounded to four significant digits, which are easy to read and type.
+// rounded returns the rate rounded to four significant digits, so that it is easy to read and type.
 func (r Rate) rounded() Rate {
 	text := strconv.FormatFloat(float64(r), 'e', 3, 64)
 	rounded, _ := strconv.ParseFloat(text, 64) // FormatFloat wrote it, so it parses
 	return Rate(rounded)
 }
 
-// TraceHeader is the first line of a trace's file. Each further line has the seconds since the beginning of the
-// trace, the name of a key, which may be empty, and a hold such as 5ms. An empty hold means the workload's hold.
+// TraceHeader is the first line of a trace's file. Each further line has three fields: the seconds since the beginning
+// of the trace, the name of a key, and a hold such as 5ms. The name may be empty. If the hold is empty, the workload's
+// hold applies.
 const TraceHeader = "seconds,key,hold"
 
-// MostArrivals is the largest number of arrivals in a trace.
+// MostArrivals is the largest number of arrivals in a trace. A longer trace is an error.
 const MostArrivals = 500_000
 
-// LongestTrace is the longest duration of a trace. Up to it, instants in ns are exact as float64.
+// LongestTrace is the longest duration of a trace. Up to this limit, a float64 represents instants in nanoseconds
+// exactly.
 const LongestTrace = 7 * 24 * time.Hour
 
-// readTrace parses a trace's file. The length of the trace is the time of its last arrival plus one mean gap.
+// readTrace parses a trace's file. The length of the trace is the time of its last arrival plus the mean gap between
+// arrivals.
 func readTrace(text string) (*Trace, error) {
 	lines := csv.NewReader(strings.NewReader(text))
 	lines.Comment, lines.FieldsPerRecord, lines.ReuseRecord = '#', 3, true
@@ -148,7 +151,7 @@ func readTrace(text string) (*Trace, error) {
 			return nil, fmt.Errorf("line %d: %w", line, err)
 		}
 		if n := len(t.Arrivals); n > 0 && arrival.At < t.Arrivals[n-1].At {
-			return nil, fmt.Errorf("line %d is earlier than the line before: sort the lines by time", line)
+			return nil, fmt.Errorf("line %d has an earlier time than the line before it: sort the lines by time", line)
 		}
 		key, known := keys[fields[1]]
 		if !known {
@@ -170,7 +173,7 @@ func readTrace(text string) (*Trace, error) {
 func readArrival(fields []string) (Arrival, error) {
 	seconds, err := strconv.ParseFloat(fields[0], 64)
 	if err != nil || !(seconds >= 0 && seconds <= LongestTrace.Seconds()) {
-		return Arrival{}, fmt.Errorf("the time must be seconds from 0 to %.0f", LongestTrace.Seconds())
+		return Arrival{}, fmt.Errorf("the time must be a number of seconds from 0 to %.0f", LongestTrace.Seconds())
 	}
 	a := Arrival{At: time.Duration(math.Round(seconds * 1e9)), Hold: -1}
 	if fields[2] != "" {

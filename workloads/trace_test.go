@@ -30,7 +30,7 @@ func TestReadTrace(t *testing.T) {
 	}
 }
 
-func TestTracesThatAreRefused(t *testing.T) {
+func TestInvalidTraces(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"":                                 "the first line must be seconds,key,hold",
@@ -52,8 +52,8 @@ func TestTracesThatAreRefused(t *testing.T) {
 	}
 }
 
-// A trace sets the options that are not given.
-func TestATraceGivesKeysRateAndWindow(t *testing.T) {
+// A trace must set the keys, the rate and the window. The user's own settings must take precedence.
+func TestTraceSetsKeysRateAndWindow(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "a.csv")
 	if err := os.WriteFile(file, []byte(TraceHeader+"\n0,a,\n1,b,\n2,c,\n"), 0o600); err != nil {

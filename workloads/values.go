@@ -17,13 +17,13 @@ import (
 // Duration is a time.Duration whose text form is time.Duration's notation ("5ms").
 type Duration time.Duration
 
-// String returns time.Duration's notation.
+// String returns the duration in time.Duration's notation, such as "5ms".
 func (d Duration) String() string { return time.Duration(d).String() }
 
-// MarshalText returns time.Duration's notation.
+// MarshalText returns the same text as String.
 func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
-// UnmarshalText parses time.Duration's notation.
+// UnmarshalText parses a duration in time.Duration's notation, such as "5ms".
 func (d *Duration) UnmarshalText(text []byte) error {
 	parsed, err := time.ParseDuration(string(text))
 	if err != nil {
@@ -55,7 +55,7 @@ type Dist struct {
 // Fixed returns the Dist whose value is always d.
 func Fixed(d time.Duration) Dist { return Dist{first: Duration(d)} }
 
-// String returns the text form.
+// String returns the text form (see Dist).
 func (d Dist) String() string {
 	switch d.kind {
 	case "uniform":
@@ -70,14 +70,14 @@ func (d Dist) String() string {
 	return d.first.String()
 }
 
-// MarshalText returns the text form.
+// MarshalText returns the same text as String.
 func (d Dist) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
 // Equal reports whether two values have the same text form.
 func (d Dist) Equal(other Dist) bool { return d.String() == other.String() }
 
-// UnmarshalText parses the text form. It does not read the named file, because a report may be read on a machine
-// without the file.
+// UnmarshalText parses the text form (see Dist). It does not read the named file, because a report may be read on a
+// machine without the file.
 func (d *Dist) UnmarshalText(text []byte) error {
 	kind, rest, found := strings.Cut(string(text), ":")
 	if !found {
@@ -91,7 +91,7 @@ func (d *Dist) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// read parses the text after the kind.
+// read parses the parameters that follow the kind of a distribution, such as "1ms,5ms".
 func (d *Dist) read(rest string) error {
 	first, second, two := strings.Cut(rest, ",")
 	var err error
@@ -117,14 +117,14 @@ func (d *Dist) read(rest string) error {
 		return d.first.UnmarshalText([]byte(first))
 	case "file":
 		if d.file = rest; rest == "" {
-			return fmt.Errorf("the path is missing, as in file:PATH")
+			return fmt.Errorf("the path is missing: use file:PATH")
 		}
 		return nil
 	}
-	return fmt.Errorf("unknown distribution; there are 5ms, uniform:1ms,5ms, exp:5ms, lognormal:5ms,0.8 and file:PATH")
+	return fmt.Errorf("unknown distribution; use 5ms, uniform:1ms,5ms, exp:5ms, lognormal:5ms,0.8 or file:PATH")
 }
 
-// pairs rejoins the two parts of a distribution that were split at the comma between them.
+// pairs joins parameters of a distribution that were separated because the text was split at the comma between them.
 func pairs(parts []string) []string {
 	var values []string
 	for i := 0; i < len(parts); i++ {
@@ -143,8 +143,8 @@ func pairs(parts []string) []string {
 func (d Dist) File() string { return d.file }
 
 // Load reads the file that the distribution names, if any: one duration per line. It skips empty lines and lines that
-// begin with #. Draw and Mean need it. Its error does not quote the file's content, because the name may come from
-// another person's report.
+// begin with #. Draw and Mean need Load to be called first. Its error does not quote the file's content, because the
+// name may come from another person's report.
 func (d *Dist) Load() error {
 	if d.kind != "file" || d.samples != nil {
 		return nil
@@ -175,7 +175,7 @@ func (d *Dist) Load() error {
 	return nil
 }
 
-// Draw returns a random duration of the distribution.
+// Draw returns a random duration of the distribution; 0 if its file has not been loaded.
 func (d Dist) Draw(random *rand.Rand) time.Duration {
 	switch d.kind {
 	case "uniform":
@@ -193,7 +193,7 @@ func (d Dist) Draw(random *rand.Rand) time.Duration {
 	return time.Duration(d.first)
 }
 
-// Mean returns the expected duration.
+// Mean returns the mean of the distribution; 0 if its file has not been loaded.
 func (d Dist) Mean() time.Duration {
 	switch d.kind {
 	case "uniform":
@@ -229,7 +229,7 @@ type KeyDist struct {
 	hot      int
 }
 
-// String returns the text form.
+// String returns the text form (see KeyDist).
 func (k KeyDist) String() string {
 	switch k.kind {
 	case "zipf":
@@ -240,13 +240,13 @@ func (k KeyDist) String() string {
 	return "uniform"
 }
 
-// MarshalText returns the text form.
+// MarshalText returns the same text as String.
 func (k KeyDist) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 
 // Equal reports whether two values have the same text form.
 func (k KeyDist) Equal(other KeyDist) bool { return k.String() == other.String() }
 
-// UnmarshalText parses the text form.
+// UnmarshalText parses the text form (see KeyDist).
 func (k *KeyDist) UnmarshalText(text []byte) error {
 	kind, rest, _ := strings.Cut(string(text), ":")
 	parsed := KeyDist{kind: kind}
@@ -270,7 +270,7 @@ func (k *KeyDist) UnmarshalText(text []byte) error {
 			err = fmt.Errorf("the number of hot keys must be at least 1, not %q", hot)
 		}
 	default:
-		err = fmt.Errorf("it must be uniform, zipf:S or hotspot:SHARE/KEYS")
+		err = fmt.Errorf("the distribution must be uniform, zipf:S or hotspot:SHARE/KEYS")
 	}
 	if err != nil {
 		return fmt.Errorf("%q: %w", text, err)
@@ -279,7 +279,7 @@ func (k *KeyDist) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Chooser draws keys. Goroutines may share a Chooser, but not its source of randomness.
+// Chooser draws keys. Several goroutines may use the same Chooser, but each needs its own rand.Rand.
 type Chooser struct {
 	keys       int
 	cumulative []float64 // nil for uniform
@@ -314,7 +314,7 @@ func (k KeyDist) weight(key, keys int) float64 {
 	}
 }
 
-// Hottest returns the share of choices of the most frequent key.
+// Hottest returns the probability of the key that is chosen most often.
 func (k KeyDist) Hottest(keys int) float64 {
 	c := k.Over(keys)
 	if c.cumulative == nil {
@@ -339,19 +339,19 @@ func (c Chooser) Choose(random *rand.Rand) int {
 	return min(sort.SearchFloat64s(c.cumulative, at), c.keys-1)
 }
 
-// Rate is a number of arrivals per second. Its text form is "2000/s"; it also parses "30/m" and "30/h". 0 means that
+// Rate is a number of arrivals per second. Its text form is "2000/s"; "30/m" and "30/h" are also accepted. 0 means that
 // there are no arrivals.
 type Rate float64
 
-// String returns the text form.
+// String returns the rate per second, such as "2000/s".
 func (r Rate) String() string { return number(float64(r)) + "/s" }
 
 func number(f float64) string { return strconv.FormatFloat(f, 'g', -1, 64) }
 
-// MarshalText returns the text form.
+// MarshalText returns the same text as String.
 func (r Rate) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 
-// UnmarshalText parses the text form; a number without unit is per second.
+// UnmarshalText parses a rate such as "2000/s" or "30/m". A number without a unit is per second.
 func (r *Rate) UnmarshalText(text []byte) error {
 	number, unit, _ := strings.Cut(string(text), "/")
 	per, known := map[string]time.Duration{"": time.Second, "s": time.Second, "m": time.Minute, "h": time.Hour}[unit]
@@ -374,7 +374,7 @@ type Stage struct {
 	Open     bool
 }
 
-// String returns the text form.
+// String returns the text form (see Stage).
 func (s Stage) String() string {
 	if s.Open {
 		return s.Duration.String() + ":" + Rate(s.Target).String()
@@ -382,10 +382,10 @@ func (s Stage) String() string {
 	return s.Duration.String() + ":" + number(s.Target)
 }
 
-// MarshalText returns the text form.
+// MarshalText returns the same text as String.
 func (s Stage) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// UnmarshalText parses the text form.
+// UnmarshalText parses the text form (see Stage).
 func (s *Stage) UnmarshalText(text []byte) error {
 	length, target, found := strings.Cut(string(text), ":")
 	var parsed Stage
@@ -414,8 +414,8 @@ func (s *Stage) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Stages is a sequence of stages that begins when the window opens. The first stage has a constant load, which also
-// applies in the warm-up. After the last stage its load continues.
+// Stages is a sequence of stages that begins when the window opens. The load of the first stage is constant, and
+// applies to the warm-up too. After the last stage, its final load continues.
 type Stages []Stage
 
 // Length returns the total length of all stages.
