@@ -18,13 +18,15 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// noise returns factors around 1, as on a quiet machine. They differ for each offset.
+// noise returns one of twelve factors near 1, which imitate the scatter of a quiet machine. The index i may exceed 11:
+// noise(12) is noise(0).
 func noise(i int) float64 {
 	return []float64{1.012, 0.991, 1.004, 0.987, 1.009, 0.996, 1.001, 1.015, 0.993, 1.006, 0.985, 1.011}[i%12]
 }
 
-// side returns a build's reports with one run of spin each, slower and more expensive by these factors. The base and
-// the head were recorded in turns.
+// side returns the reports of a build, each with one run of spin. It multiplies the times of the runs by slower, and
+// the numbers of attempts and commands by dearer. If two sides have different offsets, their noise differs and their
+// start times alternate.
 func side(name string, reports int, offset int, slower, dearer float64) Side {
 	s := Side{Name: name}
 	first := time.Date(2026, 1, 1, 0, 0, len(name)+offset, 0, time.UTC)
@@ -71,7 +73,6 @@ func do(t *testing.T, compare method, base, head Side) *Comparison {
 	return c
 }
 
-// verdicts returns the verdicts on one strategy, by metric.
 func verdicts(c *Comparison, strategy string) map[string]results.Verdict {
 	found := map[string]results.Verdict{}
 	for _, s := range c.Strategies {
@@ -122,7 +123,7 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-func TestRunsThatCannotBeTrustedAreLeftOutAndSaid(t *testing.T) {
+func TestInvalidRunsAreLeftOutAndReported(t *testing.T) {
 	base, head := side("base", 8, 0, 1, 1), side("head", 8, 5, 1, 1)
 	head.Reports[1].Runs[0].Invalid = results.PlainTexts("books")
 	head.Reports[2].Runs[0].Partial = true
@@ -160,8 +161,8 @@ func TestStrategiesOfOneSide(t *testing.T) {
 	}
 }
 
-// A comparison is insensitive if the head lacks a strategy of the base, whatever the other figures are.
-func TestStrategyThatTheHeadLacks(t *testing.T) {
+// If the head lacks a strategy of the base, the comparison must list that strategy as missing and count as insensitive.
+func TestStrategyMissingFromHead(t *testing.T) {
 	base, head := side("base", 8, 0, 1, 1), side("head", 8, 5, 1, 1)
 	base.Reports[0].Strategies = append(base.Reports[0].Strategies, results.Strategy{Name: "fair"})
 	for _, compare := range []method{Unpaired, Paired} {
@@ -211,7 +212,7 @@ func TestDifferences(t *testing.T) {
 	}
 }
 
-func TestPointsOfASweepAreComparedByThemselves(t *testing.T) {
+func TestSweepPointsAreComparedSeparately(t *testing.T) {
 	base, head := side("base", 8, 0, 1, 1), side("head", 8, 5, 1, 1)
 	for _, s := range []Side{base, head} {
 		for _, report := range s.Reports {

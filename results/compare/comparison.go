@@ -15,19 +15,19 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// Schema is the version of the JSON document.
+// Schema names the version of the JSON document that WriteJSON writes.
 const Schema = "lockbench/comparison/4"
 
-// Metric is a metric in a comparison.
+// Metric is results.Metric: a figure of a run, such as acq_per_s.
 type Metric = results.Metric
 
-// DefaultMetric is the default primary metric.
+// DefaultMetric is the default of --metric, which selects the primary metric.
 const DefaultMetric = "acq_per_s"
 
-// Metrics returns the metrics that can be compared, in the order of tables.
+// Metrics returns the metrics that can be compared, in the order in which tables list them.
 func Metrics() []Metric { return results.ComparedMetrics() }
 
-// ParseMetric finds a metric by its name.
+// ParseMetric returns the metric of that name. Its error for an unknown name lists all metrics.
 func ParseMetric(name string) (Metric, error) {
 	var names []string
 	for _, m := range Metrics() {
@@ -39,7 +39,7 @@ func ParseMetric(name string) (Metric, error) {
 	return Metric{}, fmt.Errorf("unknown metric %q (metrics: %s)", name, strings.Join(names, ", "))
 }
 
-// The verdicts on one metric of one strategy, on one strategy, or on all.
+// Each of these verdicts can apply to one metric of a strategy, to a strategy, or to the whole comparison.
 const (
 	Better    results.Verdict = "better"
 	Worse     results.Verdict = "worse"
@@ -47,32 +47,36 @@ const (
 	Undecided results.Verdict = "undecided"  // too few or too noisy sessions, not recorded in turns, or lower bounds
 )
 
-// The ways to compare.
+// These values of Comparison.Method name the statistical test with which two builds were compared.
 const (
 	MethodUnpaired = "unpaired" // medians and Mann–Whitney's U test
 	MethodPaired   = "paired"   // Wilcoxon's signed-rank test on log ratios
 )
 
-// Rules define which differences count.
+// Rules define which differences count, and which metrics decide the verdict.
 type Rules struct {
 	Alpha          float64 `json:"alpha"`           // accepted probability of a false finding
 	Threshold      float64 `json:"threshold"`       // smallest change that counts; 0.05 means 5 %
 	CountThreshold float64 `json:"count_threshold"` // the same for counts per acquisition
-	// Primary is the metric that is tested at the full Alpha. The counts that decide on their own share another
-	// Alpha, and all other metrics a third one (Holm).
+	// Primary is the metric on which the verdict mainly depends: while it is undecided, the comparison can only be worse
+	// or undecided. Its tests, one for each strategy, form a family; Holm's method limits the probability of a false
+	// finding in a family to Alpha. The counts that decide on their own form a second family, and all other metrics form a
+	// third.
 	Primary string `json:"primary"`
-	// AllMetrics makes every metric count for the verdict, not only the primary one and the counts that decide.
+	// AllMetrics makes the verdict depend on every metric. If it is false, the verdict depends only on the primary metric,
+	// and on the commands and the round trips per acquisition.
 	AllMetrics bool `json:"all_metrics"`
-	// Strict accepts a comparison only if it would have detected a change as large as the threshold: see Insensitive.
+	// Strict makes a CI job fail unless the comparison would have detected a change as large as the threshold (see
+	// Insensitive).
 	Strict bool `json:"strict"`
 }
 
-// DefaultRules returns the rules for a CI gate.
+// DefaultRules returns the rules that apply unless the user sets others.
 func DefaultRules() Rules {
 	return Rules{Alpha: 0.05, Threshold: 0.05, CountThreshold: 0.02, Primary: DefaultMetric}
 }
 
-// Least returns the change of a metric above which it counts.
+// Least returns the metric's threshold as a share: 0.05 means 5 %. Changes up to the threshold do not count.
 func (r Rules) Least(m Metric) float64 {
 	if m.Compared.Count {
 		return r.CountThreshold
@@ -80,7 +84,7 @@ func (r Rules) Least(m Metric) float64 {
 	return r.Threshold
 }
 
-// Comparison is the result as plain data.
+// Comparison is the result of comparing two builds, as it is written to JSON.
 type Comparison struct {
 	Schema     string          `json:"schema"`
 	Method     string          `json:"method"`
@@ -95,20 +99,20 @@ type Comparison struct {
 	Different  []Difference    `json:"different,omitempty"` // conditions; the reports are compared nevertheless
 	LeftOut    results.Remarks `json:"left_out,omitempty"`  // runs and strategies, with the reason
 	Missing    []string        `json:"missing,omitempty"`   // strategies of the base without a run of the head
-	// Broken names the guarantees that the head's strategies claim and broke.
+	// Broken lists the claimed guarantees that a strategy broke in the head build.
 	Broken      results.Remarks `json:"broken_claims,omitempty"`
 	Notes       results.Remarks `json:"notes,omitempty"`
 	Interrupted bool            `json:"interrupted,omitempty"` // fewer pairs than requested
 }
 
-// Build is one of the two sides.
+// Build describes one of the two compared sides, base or head.
 type Build struct {
 	Name    string `json:"name"` // as requested: files, or the binary
 	Version string `json:"version"`
 	Reports int    `json:"reports"`
 }
 
-// Strategy is one strategy under both builds.
+// Strategy holds the verdict on one strategy and, for each metric, the comparison of the two builds.
 type Strategy struct {
 	Name    string          `json:"name"`
 	Alone   bool            `json:"alone,omitempty"` // the runs of one client, of which only counts are compared
@@ -116,7 +120,7 @@ type Strategy struct {
 	Results []Result        `json:"results"`
 }
 
-// Result is one metric of one strategy.
+// Result compares one metric of one strategy between base and head.
 type Result struct {
 	Metric    string       `json:"metric"`
 	Label     string       `json:"label"`
@@ -126,32 +130,34 @@ type Result struct {
 	Base      Sample       `json:"base"`
 	Head      Sample       `json:"head"`
 
-	// Delta is head ÷ base − 1: of the medians without pairs, by the Hodges–Lehmann estimate with
-	// pairs. With lower bounds it is the smallest change that is possible. Low and High are its
-	// interval at 1 − alpha; they are nil below 6 sessions per side, or 6 pairs. All are nil if
-	// lower bounds leave them open.
+	// Delta is head ÷ base − 1, computed from the medians or, with pairs, by the Hodges–Lehmann estimate. If some values
+	// are only lower bounds, Delta is the possible change that is nearest to 0. Low and High are the ends of Delta's
+	// confidence interval at 1 − alpha. They are nil with fewer than 6 sessions per side, or fewer than 6 pairs. All three
+	// are nil if a side has no values, or if lower bounds leave even the direction of the change open.
 	Delta *float64 `json:"delta"`
 	Low   *float64 `json:"low"`
 	High  *float64 `json:"high"`
-	// P is the probability of a difference at least as large, in either direction, between equal
-	// builds. Adjusted is P after Holm's adjustment, which is compared with alpha.
+	// P is the probability that two equal builds differ at least as much as base and head, in either direction. Adjusted
+	// is P after Holm's adjustment, and is compared with alpha.
 	P        *float64 `json:"p"`
 	Adjusted *float64 `json:"p_adjusted"`
-	// Detectable is the smallest change for the worse that at least 80 % of such sessions would have reported; nil with
-	// lower bounds, if the sides were not recorded in turns, or if no change could have been reported.
+	// Detectable is the smallest change for the worse that at least 80 % of sessions with the same scatter would have
+	// reported. It is nil if values are only lower bounds, if the sides were not recorded in turns, or if no change could
+	// have been reported.
 	Detectable *float64 `json:"detectable"`
 	// Sensitive reports whether a change for the worse as large as the threshold would have been significant in at least
-	// 80 % of such sessions.
+	// 80 % of sessions with the same scatter.
 	Sensitive bool            `json:"sensitive"`
 	Verdict   results.Verdict `json:"verdict"`
-	// Needed is the number of sessions per side, or of pairs, that a verdict on this metric needs if there were too few.
-	// It is an estimate if they scatter too much; else 0.
+	// Needed is the number of sessions per side, or of pairs, that a verdict on this metric needs. It is 0 unless there
+	// were too few sessions or pairs, or their values scatter too much for a verdict. In the second case Needed is an
+	// estimate.
 	Needed   int             `json:"needed,omitempty"`
 	Warnings results.Remarks `json:"warnings,omitempty"`
 }
 
-// Sample is a metric's value in every session of one side; with pairs, in their order. A session's
-// value is the median of its rounds.
+// Sample holds one side's values of a metric, one per session. If the sessions are paired, the values are in the order
+// of the pairs. A session's value is the median of its rounds.
 type Sample struct {
 	N       int       `json:"n"`
 	Median  *float64  `json:"median"`
@@ -160,7 +166,6 @@ type Sample struct {
 	Values  []float64 `json:"values"`
 }
 
-// conclude sets the verdicts of the strategies and of the comparison.
 func (c *Comparison) conclude() {
 	var all []Result
 	for i := range c.Strategies {
@@ -171,23 +176,24 @@ func (c *Comparison) conclude() {
 	c.Verdict = c.Rules.overall(all, func(metric string) bool { return metric == c.Rules.Primary })
 }
 
-// counted are the metrics of a strategy's cost that hardly scatter, so that they decide even if times scatter too much.
+// counted lists the cost metrics that hardly depend on the machine. If one of them is worse, the comparison is worse,
+// even if the times scatter too much for a verdict.
 var counted = []string{"commands_per_acq", "round_trips_per_acq"}
 
-// decides reports whether a metric is in counted and is not the primary one.
+// decides reports whether the metric decides on its own: it is in counted and is not the primary metric.
 func (r Rules) decides(metric string) bool {
 	return metric != r.Primary && slices.Contains(counted, metric)
 }
 
-// asked reports whether the rules name a metric. Strict demands that a change of these metrics would have been
-// detected.
-func (r Rules) asked(metric string) bool { return r.AllMetrics || metric == r.Primary }
+// requiresVerdict reports whether the rules require a verdict on the metric: it is the primary metric, or AllMetrics is
+// set. With Strict, a change for the worse as large as the threshold must have been detectable for such a metric.
+func (r Rules) requiresVerdict(metric string) bool { return r.AllMetrics || metric == r.Primary }
 
-// counts reports whether a change of a metric counts for the verdict.
-func (r Rules) counts(metric string) bool { return r.asked(metric) || r.decides(metric) }
+// counts reports whether the overall verdict depends on the metric.
+func (r Rules) counts(metric string) bool { return r.requiresVerdict(metric) || r.decides(metric) }
 
-// overall is worse if any result that counts is worse. It is better, or "none found", only if there is a needed result
-// and no needed result is undecided.
+// overall combines results into one verdict. It is worse if any result that counts is worse. Otherwise it is undecided
+// if the result of any needed metric is undecided, or if no needed metric has a result.
 func (r Rules) overall(all []Result, needed func(metric string) bool) results.Verdict {
 	found, judged := map[results.Verdict]bool{}, map[results.Verdict]bool{}
 	for _, result := range all {
@@ -209,8 +215,8 @@ func (r Rules) overall(all []Result, needed func(metric string) bool) results.Ve
 	return NoneFound
 }
 
-// Scattered reports whether the verdict is undecided only because the sessions scatter too much, so that more of them
-// would decide.
+// Scattered reports whether the verdict is undecided only because the sessions scatter too much, so that more sessions
+// would decide it.
 func (c *Comparison) Scattered() bool {
 	scattered := false
 	for _, r := range c.results() {
@@ -224,8 +230,10 @@ func (c *Comparison) Scattered() bool {
 	return scattered && c.Verdict == Undecided
 }
 
-// Insensitive lists the strategies that the head lacks, and the results that could have missed a change for the worse
-// as large as the threshold, each with the smallest change that it would have detected; "" if there are none.
+// Insensitive lists what makes a strict job fail although no change was found: strategies that the head lacks,
+// strategies without a result for the primary metric, and results that could have missed a change for the worse as
+// large as the threshold. It states the smallest detectable change of each such result. It returns "" if nothing makes
+// the job fail.
 func (c *Comparison) Insensitive() string {
 	var all []string
 	for _, name := range c.Missing {
@@ -238,17 +246,17 @@ func (c *Comparison) Insensitive() string {
 	}
 	for name, r := range c.results() {
 		switch {
-		case !c.Rules.asked(r.Metric), r.Sensitive, r.Verdict == Worse, r.Verdict == Better:
+		case !c.Rules.requiresVerdict(r.Metric), r.Sensitive, r.Verdict == Worse, r.Verdict == Better:
 		case r.Detectable == nil:
 			all = append(all, fmt.Sprintf("%s %s (no change would have been detected)", name, r.Label))
 		default:
-			all = append(all, fmt.Sprintf("%s %s (only from %s on)", name, r.Label, percent(r.Detectable)))
+			all = append(all, fmt.Sprintf("%s %s (smallest detectable change %s)", name, r.Label, percent(r.Detectable)))
 		}
 	}
 	return few(all)
 }
 
-// Comparable reports whether both sides have any metric in common.
+// Comparable reports whether base and head both have values of at least one metric.
 func (c *Comparison) Comparable() bool {
 	for _, r := range c.results() {
 		if r.Base.N > 0 && r.Head.N > 0 {
@@ -258,7 +266,7 @@ func (c *Comparison) Comparable() bool {
 	return false
 }
 
-// results yields the results of all strategies with the strategy's name.
+// results yields every result of every strategy, together with the strategy's name.
 func (c *Comparison) results() iter.Seq2[string, Result] {
 	return func(yield func(string, Result) bool) {
 		for _, s := range c.Strategies {

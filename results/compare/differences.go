@@ -12,7 +12,7 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// Difference is a condition that differs between two reports.
+// Difference is a condition, such as the number of clients, in which a report differs from the base's first report.
 type Difference struct {
 	What     string `json:"what"`      // "workload clients"
 	Base     string `json:"base"`      // its value
@@ -25,16 +25,17 @@ func (d Difference) String() string {
 	return fmt.Sprintf("%s: %s in %s, %s in %s", d.What, d.Base, d.BaseFile, d.Head, d.HeadFile)
 }
 
-// chance lists fields that differ between any two sessions and do not describe what was measured:
-// seeds, ports, measurements of the machine itself.
+// chance maps each part of a report to the names of some of its fields, separated by spaces. These fields may differ
+// between sessions measured under the same conditions: they hold seeds, addresses, and measurements of the machine
+// itself.
 var chance = map[string]string{
 	"workload":    "seed",
 	"environment": "timer_overshoot_ns",
 	"redis":       "address nodes why label",
 }
 
-// Differences returns the conditions (workload, machine and Redis) in which a report of either
-// side differs from the base's first report, each once.
+// Differences returns every condition of the workload, the machine or Redis in which a report of either side differs
+// from the base's first report. It returns each condition only once.
 func Differences(base, head Side) []Difference {
 	reports := append(slices.Clone(base.Reports), head.Reports...)
 	if len(reports) < 2 {
@@ -61,8 +62,8 @@ func Differences(base, head Side) []Difference {
 	return found
 }
 
-// conditions returns the fields of the report's workload, environment and servers by their names
-// in the document, so that it includes fields that are added later.
+// conditions returns the fields of the report's workload, environment and servers by their JSON names. It reads them
+// from the encoded report, so that a field added later is compared without a change to this function.
 func conditions(r *results.Report) map[string]string {
 	all := map[string]string{}
 	add := func(part string, of any, chance string) {

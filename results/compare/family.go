@@ -10,30 +10,32 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// ErrNothingInCommon is returned if the two sides have no strategy in common.
+// ErrNothingInCommon means that no strategy was measured on both sides, so there is nothing to compare.
 var ErrNothingInCommon = errors.New("base and head have no strategy in common")
 
-// test is a metric of a strategy under both builds, before the verdict.
+// test compares one metric of one strategy under both builds. Its Result has no verdict until adjust has tested the
+// whole family.
 type test struct {
 	Result
 	strategy string
-	// least and most are the estimates if each lower bound is replaced by the value that makes the head as small, or as
-	// large, as possible relative to the base. The true change lies between them, because both statistics never fall if a
-	// value of the head rises. Without lower bounds they are equal.
+	// Where a sample has lower bounds, least is the estimate with the values that make head ÷ base smallest, and most is
+	// the estimate with those that make it largest. The true change lies between least and most, because an estimate never
+	// falls if a value of the head rises. Without lower bounds they are equal.
 	least, most estimate
 	paired      bool
 	deviation   float64           // standard error of the log ratio of head to base, see detectable
-	freedom     func(int) int     // its degrees of freedom with that many pairs, or sessions per side
+	freedom     func(int) int     // degrees of freedom of deviation, by the number of pairs or of sessions per side
 	drifts      bool              // the sides were not recorded in turns: the machine may have changed
 	open        int               // sessions or pairs with only a lower bound
 	possible    float64           // the smallest p with this number of sessions or pairs
-	leastP      func(int) float64 // the same with that many pairs, or sessions per side
+	leastP      func(int) float64 // the smallest p, by the number of pairs or of sessions per side
 }
 
-// Unpaired compares two sets of sessions: medians and Mann–Whitney's U test (golang.org/x/perf/benchmath). A session,
-// which is a report, counts once with the median of its rounds, because its rounds are not independent: they share a
-// server and the state of the machine. The families of tests are those of Paired. If the sides were not recorded in
-// turns, it reports no change, because the machine itself may have become faster or slower in between.
+// Unpaired compares two sets of sessions by their medians and Mann–Whitney's U test (golang.org/x/perf/benchmath). Each
+// report is one session and counts once, with the median of its rounds, because the rounds are not independent: they
+// share a server and the state of the machine. Unpaired forms the same families of tests as Paired. If the sides were
+// not recorded in turns, every result is undecided, because the machine itself may have become faster or slower in
+// between.
 func Unpaired(base, head Side, rules Rules) (*Comparison, error) {
 	base, again := base.distinct()
 	head, andAgain := head.distinct()
@@ -63,7 +65,7 @@ func Unpaired(base, head Side, rules Rules) (*Comparison, error) {
 	return c, nil
 }
 
-// logs returns the logarithms of a side's figures. A lower bound counts as infinite if large is set, otherwise as its
+// logs returns the logarithms of a side's figures. If large is set, a lower bound counts as infinite, otherwise as its
 // value.
 func logs(m Metric, figures []results.Figure, large bool) []float64 {
 	var values []float64
@@ -78,13 +80,14 @@ func logs(m Metric, figures []results.Figure, large bool) []float64 {
 }
 
 // Paired compares runs taken in turns: the first report of the base with the first of the head, and so on. It tests the
-// log ratios of the pairs with Wilcoxon's signed-rank test, in three families of tests (Holm in each): the primary
-// metric of all strategies, the counts that decide on their own (see Rules.decides), including those of runs with a
-// single client, and all other metrics. If two builds are equal, each family finds a difference in either direction
-// with a probability of at most alpha, and finds the head worse with at most half of it.
+// log ratios of the pairs with Wilcoxon's signed-rank test. The tests form three families, and Holm's method adjusts
+// the p-values within each: the primary metric of all strategies, the counts that decide on their own (see
+// Rules.decides), also in runs with a single client, and all other metrics. If two builds are equal, each family finds
+// a difference in either direction with a probability of at most alpha, and finds the head worse with a probability of
+// at most alpha ÷ 2.
 //
-// It leaves out a pair if one run cannot be compared. It keeps a pair that has only lower bounds, which may leave the
-// verdict open: see test.
+// Paired leaves out a pair if one of its runs cannot be compared. It keeps a pair in which a value is only a lower
+// bound, although such a pair may leave the verdict open (see test).
 func Paired(base, head Side, rules Rules) (*Comparison, error) {
 	return compare(MethodPaired, base, head, rules, func(m Metric, strategy string, base, head Side) *test {
 		var before, after []results.Figure
@@ -113,7 +116,8 @@ func Paired(base, head Side, rules Rules) (*Comparison, error) {
 	})
 }
 
-// values returns the number of pairs, or of the sessions of both sides: the number that open counts a part of.
+// values returns the number of pairs or, if the sessions are not paired, the total number of sessions on both sides.
+// For t.open of these pairs or sessions, only a lower bound is known.
 func (t *test) values() int {
 	if t.paired {
 		return t.Base.N
@@ -121,8 +125,8 @@ func (t *test) values() int {
 	return t.Base.N + t.Head.N
 }
 
-// logRatio returns the limits of the log ratio of the head to the base. They are equal if both
-// values are known; a lower bound makes one of them infinite.
+// logRatio returns the limits between which the log of head ÷ base lies. They are equal if both values are exact. If
+// base is a lower bound, least is −∞. If head is a lower bound, most is +∞.
 func logRatio(m Metric, base, head results.Figure) (least, most float64) {
 	ratio := math.Log(max(head.Value, m.Compared.Resolution) / max(base.Value, m.Compared.Resolution))
 	least, most = ratio, ratio
@@ -135,7 +139,8 @@ func logRatio(m Metric, base, head results.Figure) (least, most float64) {
 	return least, most
 }
 
-// newTest returns a test of a metric's two samples, without an estimate; nil if neither side has it.
+// newTest returns a test of a metric's two samples, which has no estimates yet. It returns nil if neither side has a
+// value.
 func newTest(m Metric, rules Rules, strategy string, base, head []results.Figure) *test {
 	if len(base)+len(head) == 0 {
 		return nil
@@ -160,8 +165,9 @@ func newSample(values []results.Figure) Sample {
 	return s
 }
 
-// compare makes a comparison from the tests of all metrics and strategies that both sides have, in the families of
-// Paired. For the runs of a single client it tests only the counts that decide.
+// compare tests all metrics of the strategies that both sides have, in the families that Paired describes. make returns
+// the test of one metric, or nil if there are no values. In runs of a single client, compare tests only the counts that
+// decide on their own (see Rules.decides).
 func compare(
 	method string, base, head Side, rules Rules, make func(m Metric, strategy string, base, head Side) *test,
 ) (*Comparison, error) {
@@ -214,12 +220,13 @@ func compare(
 	return c, nil
 }
 
-// alone is added to the name of a strategy in the runs of one client.
+// alone is the suffix of a strategy's name that marks the results of its runs with a single client.
 const alone = " alone"
 
-// adjust tests a family and sets its verdicts. A result is certainly significant if it is significant with the larger p
-// of every test, and certainly not if it is not with the smaller p of every test: an adjusted p never falls if a
-// p-value rises.
+// adjust applies Holm's method to a family of tests and sets their verdicts. With lower bounds a p-value is known only
+// as a range. An adjusted p never falls if a p-value rises. So a result that is significant with the largest p of every
+// test is certainly significant, and a result that is not significant even with the smallest p of every test is
+// certainly not significant.
 func adjust(family []*test, alpha float64) {
 	var larger, smaller []float64
 	for _, t := range family {
@@ -234,8 +241,9 @@ func adjust(family []*test, alpha float64) {
 	}
 }
 
-// conclude sets the verdict of a test in a family of this many tests. perhaps is the smallest
-// possible adjusted p.
+// conclude sets the verdict of a test. tests is the number of tests in its family. The adjusted p lies between perhaps
+// and t.Adjusted. The result is undecided if the verdict depends on which of these two p-values, or which of the two
+// estimates, is used.
 func (t *test) conclude(tests int, alpha, perhaps float64) {
 	if t.possible*float64(tests) > alpha && (t.Adjusted == nil || *t.Adjusted > alpha) {
 		for t.Needed = 1; t.leastP(t.Needed)*float64(tests) > alpha; {
@@ -279,13 +287,14 @@ func (t *test) conclude(tests int, alpha, perhaps float64) {
 	}
 }
 
-// scattered makes the result undecided, and sets how many pairs or sessions would be enough.
+// scattered makes the result undecided because its values scatter too much, and sets Needed to an estimate of how many
+// pairs or sessions would be enough.
 func (t *test) scattered(warning results.Code, alpha float64) {
 	t.Verdict, t.Warnings = Undecided, append(t.Warnings, warning.Remark())
 	t.Needed = enough(min(t.Base.N, t.Head.N), t.deviation, t.freedom, alpha, t.shift(t.Threshold))
 }
 
-// shift returns the log ratio of a change for the worse of this size.
+// shift returns, as an absolute log ratio, a change for the worse by size, a share such as 0.05.
 func (t *test) shift(size float64) float64 {
 	if t.Higher { // worse is less
 		return -math.Log1p(-size)
@@ -293,8 +302,7 @@ func (t *test) shift(size float64) float64 {
 	return math.Log1p(size)
 }
 
-// detect sets the smallest change for the worse that would have been found. It returns the smallest measured change
-// that counts, as a log ratio.
+// detect sets Detectable and Sensitive. It returns, as a log ratio, the smallest measured change that counts.
 func (t *test) detect(alpha float64) (certain float64) {
 	sign := 1.0
 	if t.Higher {
@@ -307,7 +315,7 @@ func (t *test) detect(alpha float64) (certain float64) {
 	return certain
 }
 
-// judge returns the verdict on an estimate.
+// judge returns Better or Worse if p is significant and the change is above the threshold, otherwise NoneFound.
 func (t *test) judge(o estimate, p, alpha float64) results.Verdict {
 	if p > alpha || math.Abs(math.Expm1(o.change)) <= t.Threshold {
 		return NoneFound
@@ -318,7 +326,8 @@ func (t *test) judge(o estimate, p, alpha float64) results.Verdict {
 	return Worse
 }
 
-// show sets the change and its interval, as far as they are known.
+// show sets those of Delta, Low and High that are known in spite of lower bounds. If least and most differ, Delta is
+// the one nearer to 0.
 func (t *test) show() {
 	nearer := t.least.change
 	if math.Abs(t.most.change) < math.Abs(nearer) {

@@ -8,7 +8,7 @@ import (
 	"github.com/lockbench/lockbench/internal/words"
 )
 
-// The elements of a JUnit report that CI systems read.
+// These types encode the part of a JUnit report that CI systems read.
 type (
 	suite struct {
 		XMLName  xml.Name   `xml:"testsuite"`
@@ -31,8 +31,9 @@ type (
 	}
 )
 
-// WriteJUnit writes a test case for each strategy and each metric that counts for the verdict. The case fails if the
-// metric is worse. An undecided case is skipped, or fails if the rules are strict. A broken guarantee is an error.
+// WriteJUnit writes one test case for each strategy and metric that counts for the verdict. The case fails if the
+// metric is worse. If the metric is undecided, the case fails if the rules are strict and require a verdict on the
+// metric; otherwise it is skipped. Each broken guarantee is an additional case with an error.
 func WriteJUnit(w io.Writer, c *Comparison) error {
 	s := suite{Name: "lockbench " + c.Base.Name + " " + c.Head.Name}
 	for name, r := range c.results() {
@@ -44,7 +45,7 @@ func WriteJUnit(w io.Writer, c *Comparison) error {
 			r.figure(r.Base), r.figure(r.Head), percent(r.Delta), r.interval(), size(r.Detectable),
 			r.Warnings)}
 		switch {
-		case r.Verdict == Worse, r.Verdict == Undecided && c.Rules.Strict && c.Rules.asked(r.Metric):
+		case r.Verdict == Worse, r.Verdict == Undecided && c.Rules.Strict && c.Rules.requiresVerdict(r.Metric):
 			one.Failure = said
 			s.Failures++
 		case r.Verdict == Undecided:

@@ -16,12 +16,13 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// recorded are 96 sessions of one build in their order, of which these strategies ran. They were recorded one after the
-// other on a machine that others used at the same time:
+// recorded returns 96 sessions of one build, in the order of their recording, with only the runs of the given
+// strategies. They were recorded one after the other, while the machine also had other load:
 //
 //	lockbench -q -s spin,pubsub -c 20 --hold 1ms -d 1s -w 200ms --runs 4 --no-baselines --redis process -o json=FILE
 //
-// A line is a run, as in a report, with the start of its session and what metrics are made of.
+// Each line of testdata/sessions.json is a run as in a report, with the start time of its session, but it has only the
+// fields from which metrics are computed.
 func recorded(t *testing.T, strategies ...string) (sessions []results.File) {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("testdata", "sessions.json"))
@@ -46,7 +47,6 @@ func recorded(t *testing.T, strategies ...string) (sessions []results.File) {
 	return sessions
 }
 
-// slowed returns a session with rates that are a fifth lower.
 func slowed(r results.File) results.File {
 	worse := *r.Report
 	worse.Runs = slices.Clone(r.Runs)
@@ -58,7 +58,8 @@ func slowed(r results.File) results.File {
 	return results.File{Name: r.Name, Report: &worse}
 }
 
-// simulations is how many comparisons are drawn: five hundred with LOCKBENCH_MODEL=1 (make soak), and twenty every day.
+// simulations returns the number of comparisons that a test draws: 500 if LOCKBENCH_MODEL is set (make soak), otherwise
+// 20.
 func simulations() int {
 	if os.Getenv("LOCKBENCH_MODEL") != "" {
 		return 500
@@ -66,7 +67,8 @@ func simulations() int {
 	return 20
 }
 
-// alternating gives sessions start times as if they had been recorded in turns.
+// alternating returns copies of both sides whose start times alternate, as if base and head sessions had been recorded
+// in turns.
 func alternating(base, head []results.File) ([]results.File, []results.File) {
 	sides := [2][]results.File{base, head}
 	for of, side := range sides {
@@ -80,8 +82,9 @@ func alternating(base, head []results.File) ([]results.File, []results.File) {
 	return sides[0], sides[1]
 }
 
-// Shuffled sessions of one build do not differ, so every verdict of worse is a false alarm: at most a twentieth may be.
-// A rate that is a fifth lower is found nearly always.
+// Base and head are random sessions of the same build, so every verdict "worse" is a false alarm. At most one
+// comparison in twenty may raise one. If the head's rates are made 20 % lower, at least 19 of 20 comparisons must say
+// "worse".
 func TestRecordedSessions(t *testing.T) {
 	t.Parallel()
 	draws := simulations()

@@ -11,8 +11,9 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// The rounds of a session share a server and the state of the machine, so six rounds of one session are a single value
-// per side, however much the sides differ.
+// The rounds of a session share a server and the state of the machine, so they must count as a single value per side.
+// With one session of six rounds per side, the verdict must be undecided, although the head takes 1.5 times as long.
+// With four sessions per side it must be "worse".
 func TestRoundsOfASessionCountOnce(t *testing.T) {
 	t.Parallel()
 	const rounds = 6
@@ -60,7 +61,8 @@ func TestCopiesOfASessionCountOnce(t *testing.T) {
 	}
 }
 
-// recordedAs gives the sessions of two sides start times in this order, such as "bhbh".
+// recordedAs sets the start times of the sessions so that they follow one another in order: "bhbh" means base, head,
+// base, head.
 func recordedAs(base, head Side, order string) {
 	next := map[rune][]results.File{'b': base.Reports, 'h': head.Reports}
 	for i, of := range order {
@@ -69,7 +71,7 @@ func recordedAs(base, head Side, order string) {
 	}
 }
 
-func TestOnlyAChangeInTurnsIsCalled(t *testing.T) {
+func TestOnlyAlternatingSessionsDecide(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		order string
@@ -101,8 +103,9 @@ func TestOnlyAChangeInTurnsIsCalled(t *testing.T) {
 	}
 }
 
-// The speed of a machine drifts: each session of one build is like the one before. Two blocks of sessions differ often
-// although the build is the same. In turns a true change is still found.
+// The speed of a simulated machine drifts, so that each session is about as fast as the one before. If the sides are
+// recorded in two blocks, their rates often differ although the build is the same. The verdict must then not be
+// "worse". If base and head sessions alternate, a real change must still be found.
 func TestDriftIsNotCalledAChange(t *testing.T) {
 	t.Parallel()
 	const n, draws, correlation, scatter = 6, 20, 0.8, 0.05
@@ -151,9 +154,9 @@ func TestDriftIsNotCalledAChange(t *testing.T) {
 	}
 }
 
-// A metric that is neither the primary one nor a count that decides counts only with --all-metrics. Otherwise the text
-// names it.
-func TestOnlyThePrimaryMetricAndCountsCountUnlessAllDo(t *testing.T) {
+// Only attempts_per_acq became worse. By default this metric does not decide the verdict, and the headline must say so.
+// With --all-metrics, or as the primary metric, it must decide.
+func TestOnlyPrimaryMetricAndCountsDecide(t *testing.T) {
 	t.Parallel()
 	for name, compare := range map[string]method{MethodUnpaired: Unpaired, MethodPaired: Paired} {
 		base, head := side("base", 12, 0, 1, 1), side("head", 12, 5, 1, 1)
@@ -166,7 +169,7 @@ func TestOnlyThePrimaryMetricAndCountsCountUnlessAllDo(t *testing.T) {
 			t.Fatal(err)
 		}
 		if c.Verdict != NoneFound || !strings.Contains(c.Headline(),
-			"without --all-metrics this does not count: worse: spin attempts per acq +14.3 %") {
+			"not counted without --all-metrics: worse: spin attempts per acq +14.3 %") {
 			t.Errorf("%s: %s", name, c.Headline())
 		}
 		rules.AllMetrics = true
@@ -180,7 +183,7 @@ func TestOnlyThePrimaryMetricAndCountsCountUnlessAllDo(t *testing.T) {
 	}
 }
 
-// noisy returns a side with rates that scatter by a fifth and are lower by this share.
+// noisy replaces the rates of a side by random ones, with a median of 800/s × (1 − slower) and a scatter of about 20 %.
 func noisy(s Side, slower float64, seed uint64) Side {
 	random := rand.New(rand.NewPCG(18, seed))
 	for _, report := range s.Reports {
@@ -189,7 +192,8 @@ func noisy(s Side, slower float64, seed uint64) Side {
 	return s
 }
 
-// withOneClient adds runs of one client with this many commands per acquisition to a side.
+// withOneClient adds a report with a single client for each report of the side. commands is the number of commands per
+// acquisition in these reports.
 func withOneClient(s Side, commands int64) Side {
 	for i, report := range s.Reports {
 		single := *report.Report
@@ -201,9 +205,9 @@ func withOneClient(s Side, commands int64) Side {
 	return s
 }
 
-// Where times scatter too much for a verdict, the same code is undecided and reports how many pairs are enough, a count
-// that rose is worse in runs of many clients as well as of one, and a slower lock is worse or undecided, but never
-// "none found".
+// The rates scatter too much for a verdict. If the builds are equal, the comparison must be undecided and propose a
+// number of pairs. If the head needs one more command per acquisition, with many clients or with one, it must be
+// "worse". If the head is 20 % slower, it must be "worse" or undecided, and never "none found".
 func TestCountsDecideWhereTimesCannot(t *testing.T) {
 	t.Parallel()
 	verdicts := map[results.Verdict]int{}
@@ -234,8 +238,9 @@ func TestCountsDecideWhereTimesCannot(t *testing.T) {
 	t.Logf("a fifth slower: %v", verdicts)
 }
 
-// Guarantees that broke in runs of a single client count, and the runs that are left out are named.
-func TestRunsOfOneClientAreJudgedToo(t *testing.T) {
+// Among the runs with a single client, one of the head broke a guarantee, and one of the base is invalid. The
+// comparison must list the broken guarantee, and leave out the invalid run.
+func TestSingleClientRunsAreJudged(t *testing.T) {
 	t.Parallel()
 	base, head := withOneClient(side("base", 14, 0, 1, 1), 7), withOneClient(side("head", 14, 5, 1, 1), 7)
 	head.Alone[2].Runs[0].Safety.Broken = results.PlainTexts("exclusion: 1 overlap")
@@ -250,7 +255,7 @@ func TestRunsOfOneClientAreJudgedToo(t *testing.T) {
 	}
 }
 
-// A lock that costs less is not better if its times are undecided.
+// The head needs fewer commands, but the times are undecided. The verdict must be undecided and not "better".
 func TestFewerCommandsDoNotHideUndecidedTimes(t *testing.T) {
 	t.Parallel()
 	c := do(t, Paired, noisy(side("base", 14, 0, 1, 1), 0, 1), noisy(side("head", 14, 5, 1, 6.0/7), 0, 2))
@@ -259,8 +264,9 @@ func TestFewerCommandsDoNotHideUndecidedTimes(t *testing.T) {
 	}
 }
 
-// A comparison that found nothing reports what it would have found, and whether that is enough for the threshold.
-func TestNothingFoundSaysWhatWouldHaveBeen(t *testing.T) {
+// A comparison must report its smallest detectable change. If that is above the threshold, the comparison must count as
+// insensitive and be undecided.
+func TestNoneFoundReportsDetectableChange(t *testing.T) {
 	t.Parallel()
 	for name, compare := range map[string]method{MethodUnpaired: Unpaired, MethodPaired: Paired} {
 		c := do(t, compare, side("base", 12, 0, 1, 1), side("head", 12, 5, 1, 1))
@@ -279,7 +285,7 @@ func TestNothingFoundSaysWhatWouldHaveBeen(t *testing.T) {
 		c = do(t, compare, base, head)
 		r = c.Strategies[0].Results[0]
 		if c.Verdict != Undecided || r.Detectable == nil || *r.Detectable > -0.1 || r.Sensitive ||
-			!strings.Contains(c.Insensitive(), "spin acquisitions (only from -") {
+			!strings.Contains(c.Insensitive(), "spin acquisitions (smallest detectable change -") {
 			t.Errorf("%s, noisy: %s, insensitive %q: %+v", name, c.Headline(), c.Insensitive(), r)
 		}
 		want := fmt.Sprintf("undecided: acquisitions: it changed by %s (%s), and the smallest change this session would "+
@@ -297,7 +303,8 @@ func TestNothingFoundSaysWhatWouldHaveBeen(t *testing.T) {
 	}
 }
 
-// bounded returns a side with these values of wait p99, one per report. Negative values are lower bounds.
+// bounded returns a side in which ms lists the wait p99 of the reports, in milliseconds. A negative value −x means that
+// only the lower bound x is known.
 func bounded(name string, ms ...float64) Side {
 	s := side(name, len(ms), 0, 1, 1)
 	for i, v := range ms {
@@ -306,7 +313,7 @@ func bounded(name string, ms ...float64) Side {
 	return s
 }
 
-func TestLowerBoundsDecideOnlyWhatTheyCan(t *testing.T) {
+func TestVerdictsFromLowerBounds(t *testing.T) {
 	t.Parallel()
 	repeated := func(pattern ...float64) []float64 {
 		var all []float64
@@ -343,7 +350,7 @@ func TestLowerBoundsDecideOnlyWhatTheyCan(t *testing.T) {
 			}
 			open := test.want == Undecided && test.name != "one bound among equals"
 			if open && (r.P != nil || r.Low != nil || r.Needed != 0 || len(r.Warnings) == 0 ||
-				!strings.Contains(c.Headline(), "they leave the verdict open")) {
+				!strings.Contains(c.Headline(), "which leaves the verdict open")) {
 				t.Errorf("%s, %s: it does not say why: %s, %+v", test.name, name, c.Headline(), r)
 			}
 		}

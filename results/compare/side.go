@@ -9,20 +9,19 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// Side is one build's reports.
+// Side is one of the two builds to compare, with the reports that were measured with it.
 type Side struct {
 	Name    string // as requested: files, or the binary
 	Reports []results.File
-	// Alone are reports of a single client without contention, paired like Reports. In such runs the cost of a strategy
-	// hardly scatters.
+	// Alone holds reports of the same build that were measured with a single client, in the same order as Reports. Without
+	// contention the cost of a strategy hardly scatters.
 	Alone []results.File
 }
 
-// ofOneClient returns the side with the reports of a single client as its Reports.
 func (s Side) ofOneClient() Side { return Side{Name: s.Name, Reports: s.Alone} }
 
-// session returns the median of a metric over the comparable runs of a title in a report; nil if
-// none has it.
+// session returns the median of a metric over a report's complete runs of this title (strategy and point); nil if no
+// run has a value.
 func session(report results.File, m Metric, title string) *results.Figure {
 	var values []results.Figure
 	for _, run := range report.Runs {
@@ -33,7 +32,7 @@ func session(report results.File, m Metric, title string) *results.Figure {
 	return results.MedianFigure(values)
 }
 
-// sessions returns the session values of every report that has the metric.
+// sessions returns the metric's value in every report that has one (see session).
 func (s Side) sessions(m Metric, name string) []results.Figure {
 	var values []results.Figure
 	for _, report := range s.Reports {
@@ -44,8 +43,8 @@ func (s Side) sessions(m Metric, name string) []results.Figure {
 	return values
 }
 
-// distinct returns the side with every session once, and the reports that repeat a session: copies
-// are not independent. The start time identifies a session.
+// distinct removes reports that repeat a session, and returns a remark for each of them. Copies of a session are not
+// independent samples. Two reports are of the same session if both record the same start time.
 func (s Side) distinct() (Side, results.Remarks) {
 	once, again := Side{Name: s.Name}, results.Remarks(nil)
 	seen := map[int64]string{}
@@ -61,8 +60,8 @@ func (s Side) distinct() (Side, results.Remarks) {
 	return once, again
 }
 
-// inTurns reports whether the sides were recorded in turns: in the order of their recording, the side changes at least
-// as often as the smaller side has sessions. A machine that becomes slower then slows down both sides.
+// inTurns reports whether the sides were recorded in turns, so that a machine that becomes slower affects both. In the
+// order of recording, the side must change at least as often as the smaller side has sessions.
 func inTurns(base, head Side) bool {
 	all := slices.Concat(base.Reports, head.Reports)
 	slices.SortStableFunc(all, func(a, b results.File) int { return a.Started.Compare(b.Started) })
@@ -75,7 +74,8 @@ func inTurns(base, head Side) bool {
 	return changes >= min(len(base.Reports), len(head.Reports))
 }
 
-// titles returns the titles of all runs, in the order of the request.
+// titles returns the titles of all strategies that were requested or ran, without duplicates. In a sweep, each point of
+// a strategy has a title.
 func (s Side) titles() []string {
 	var names []string
 	for _, report := range s.Reports {
@@ -88,7 +88,7 @@ func (s Side) titles() []string {
 	return names
 }
 
-// leftOut names the runs that are not compared, with the reason.
+// leftOut returns a remark with the reason for each run that cannot be compared.
 func (s Side) leftOut() results.Remarks {
 	return s.ofRuns(results.RunLeftOut, func(r results.Run) []string {
 		switch {
@@ -103,13 +103,14 @@ func (s Side) leftOut() results.Remarks {
 	})
 }
 
-// broken names the claimed guarantees that did not hold in any run: an invalid run does not excuse
-// a broken lock.
+// broken returns a remark for each claimed guarantee that did not hold. It includes invalid runs, because an invalid
+// run does not excuse a broken lock.
 func (s Side) broken() results.Remarks {
 	return s.ofRuns(results.ClaimBrokenIn, func(r results.Run) []string { return r.Safety.Broken.Texts() })
 }
 
-// ofRuns returns the texts of said for each run as remarks, with the run's file and round.
+// ofRuns calls said for every run and returns a remark for each text that said returns. The remark names the run's
+// file, title and round.
 func (s Side) ofRuns(code results.Code, said func(results.Run) []string) results.Remarks {
 	var lines results.Remarks
 	for _, report := range s.Reports {
@@ -132,7 +133,8 @@ func (s Side) build() Build {
 	return Build{Name: s.Name, Version: strings.Join(slices.Compact(versions), ", "), Reports: len(s.Reports)}
 }
 
-// begin returns a comparison without results, and the strategies to compare.
+// begin returns a comparison that has all remarks about the two sides but no results yet. It also returns the titles
+// that both sides have.
 func begin(method string, base, head Side, rules Rules) (*Comparison, []string) {
 	c := &Comparison{
 		Schema: Schema, Method: method, Base: base.build(), Head: head.build(), Rules: rules,
@@ -170,7 +172,8 @@ func begin(method string, base, head Side, rules Rules) (*Comparison, []string) 
 	return c, both
 }
 
-// bound reports in how many runs the machine, not the lock, limited the speed.
+// bound returns a remark with the number of runs in which the machine, not the lock, limited the speed; none if there
+// is no such run.
 func (s Side) bound(side string) results.Remarks {
 	limited, all := 0, 0
 	for _, report := range s.Reports {

@@ -14,23 +14,23 @@ import (
 )
 
 const (
-	// leastToDetect is the number of sessions per side from which the U test can be significant at
-	// 5 %.
+	// leastToDetect is the smallest number of sessions per side with which the U test can be significant at 5 %.
 	leastToDetect = 4
-	// leastToBound is the number of sessions per side, or of pairs, from which there is an interval.
+	// leastToBound is the smallest number of sessions per side, or of pairs, for which an interval is computed.
 	leastToBound = 6
-	// promised is the share of sessions in which a change of the printed minimum size is found, even if one run in ten is
-	// disturbed. The formula aims at power, which is a little higher.
+	// promised is the share of sessions that must find a change as large as the printed smallest detectable change, even
+	// if one run in ten is disturbed. detectable computes with power, which is a little higher, to leave a margin.
 	promised, power = 0.8, 0.9
-	// known is the confidence of the upper limit of the scatter: the scatter of a few pairs is often small by chance.
+	// known is the level of the upper confidence limit of the scatter. The smallest detectable change is computed from
+	// this limit, because a few pairs often scatter little by chance.
 	known = 0.95
-	// efficiencyOfRanks is the efficiency of the signed-rank test relative to the t-test for normal
-	// differences, 3/π (Hodges and Lehmann, 1956); efficiencyOfMedian is that of the median.
+	// efficiencyOfRanks and efficiencyOfMedian are the efficiencies of the signed-rank test, 3/π, and of the median, 2/π,
+	// relative to the t-test and the mean for normal differences (Hodges and Lehmann, 1956).
 	efficiencyOfRanks  = 3 / math.Pi
 	efficiencyOfMedian = 2 / math.Pi
 )
 
-// estimate is the result of a test for one metric if every value is known.
+// estimate is the estimated change of one metric with its interval and p-value, computed as if every value were exact.
 type estimate struct {
 	change    float64 // log of head ÷ base, which may be infinite
 	low, high float64 // interval of change at 1 − alpha
@@ -38,8 +38,8 @@ type estimate struct {
 	p         float64
 }
 
-// paired returns the result of Wilcoxon's signed-rank test for log ratios, with the Hodges–Lehmann
-// estimate of their centre: the median of the means of all pairs (J. Am. Stat. Assoc. 58, 1963).
+// paired returns the result of Wilcoxon's signed-rank test for log ratios, with the Hodges–Lehmann estimate of their
+// centre: the median of the means of all pairs of ratios (J. Am. Stat. Assoc. 58, 1963).
 func paired(ratios []float64, alpha float64) estimate {
 	var means []float64
 	for i, a := range ratios {
@@ -56,8 +56,8 @@ func paired(ratios []float64, alpha float64) estimate {
 	return o
 }
 
-// unpaired returns the result of the U test for two samples of logarithms, with the difference of
-// their medians; below leastToDetect sessions per side, only the difference.
+// unpaired returns the result of the U test for two samples of logarithms, with the difference of their medians. With
+// fewer than leastToDetect sessions on a side, it returns only the difference.
 func unpaired(base, head []float64, alpha float64) estimate {
 	o := estimate{change: results.Median(head) - results.Median(base), p: 1}
 	fewer := min(len(base), len(head))
@@ -81,10 +81,10 @@ func unpaired(base, head []float64, alpha float64) estimate {
 	return o
 }
 
-// bound sets the interval that the rank test at this level does not reject: estimates in ascending order, counted in
-// from both ends by the quantile of the test's statistic. The quantile is that of the normal distribution, rounded
-// (Hollander and Wolfe, Nonparametric Statistical Methods, 3.3 and 4.3): from 6 values on it differs from the exact
-// quantile by at most one.
+// bound sets the interval of all shifts that the rank test does not reject at the level alpha. Its ends are the k-th
+// smallest and the k-th largest estimate, where k follows from the quantile of the test's statistic. The quantile is
+// that of the normal distribution, rounded (Hollander and Wolfe, Nonparametric Statistical Methods, 3.3 and 4.3). From
+// 6 values on, the rounded quantile differs from the exact one by at most 1.
 func (o *estimate) bound(estimates []float64, variance, alpha float64) {
 	slices.Sort(estimates)
 	n := len(estimates)
@@ -94,10 +94,10 @@ func (o *estimate) bound(estimates []float64, variance, alpha float64) {
 	}
 }
 
-// wilcoxon tests whether differences are equally likely to be positive and negative (Wilcoxon, Biometrics Bulletin 1,
-// 1945), two-sided. Zeros are left out; equal sizes share the mean of their ranks. p is exact for these ranks: the
-// share of all assignments of signs that are at least as extreme. Without differences p is 1. Infinite differences rank
-// as the largest. plus is the sum of the ranks of the positive differences.
+// wilcoxon is the two-sided test of whether differences are equally likely to be positive and negative (Wilcoxon,
+// Biometrics Bulletin 1, 1945). Zeros are left out; differences of equal size share the mean of their ranks. p is exact
+// for these ranks: the share of all assignments of signs that are at least as extreme. Without differences p is 1.
+// Infinite differences rank as the largest. plus is the sum of the ranks of the positive differences.
 func wilcoxon(differences []float64) (p, plus float64) {
 	var doubled []int // twice the ranks, so that the mean of equal ranks is a whole number
 	sum, positive := 0, 0
@@ -154,12 +154,16 @@ func leastUnpaired(first, second int) float64 {
 	return 2 / mathx.Choose(first+second, first)
 }
 
-// detectable returns three shifts of a log ratio, given the standard error of its estimate and the degrees of freedom.
-// A true shift as large as significant is significant at this level with probability power: it is z[power] + t[1−α/2]
-// times the upper limit of the standard error. A measured shift counts if it is at least certain: the larger of the
-// threshold (also a log ratio) and z[power] + t[1−α/2] times the measured standard error. A true shift as large as
-// found therefore counts with probability power: it adds z[power] times the upper limit to the larger of the threshold
-// and significant.
+// detectable returns three sizes of a shift of the log ratio, given the standard error of its estimate, the degrees of
+// freedom and the threshold (also a log ratio). "Upper limit" below means the upper 95 % confidence limit of the
+// standard error.
+//
+//   - significant: a true shift of this size is significant at the level alpha with probability power. It is z[power] +
+//     t[1−α/2] times the upper limit.
+//   - certain: a measured shift of at least this size counts. It is the larger of the threshold and z[power] + t[1−α/2]
+//     times the measured standard error.
+//   - found: a true shift of this size counts with probability power. It is the larger of the threshold and
+//     significant, plus z[power] times the upper limit.
 func detectable(deviation float64, freedom int, alpha, threshold float64) (found, significant, certain float64) {
 	limit, margin := deviation*upper(freedom), stats.InvCDF(stats.StdNormal)(power)
 	errors := margin + stats.InvCDF(stats.TDist{V: float64(freedom)})(1-alpha/2)
@@ -167,8 +171,9 @@ func detectable(deviation float64, freedom int, alpha, threshold float64) (found
 	return max(threshold, significant) + margin*limit, significant, max(threshold, errors*deviation)
 }
 
-// upper is the factor from a standard deviation with these degrees of freedom to the upper limit of the true one, by
-// the quantile of χ² that Wilson and Hilferty approximate (Proc. Natl. Acad. Sci. 17, 1931).
+// upper returns the ratio of the upper confidence limit of a standard deviation, at the level known, to its estimate
+// with these degrees of freedom. It uses the approximation of the χ² quantile by Wilson and Hilferty (Proc. Natl. Acad.
+// Sci. 17, 1931).
 func upper(freedom int) float64 {
 	n := float64(freedom)
 	part := 1 - 2/(9*n) + stats.InvCDF(stats.StdNormal)(1-known)*math.Sqrt(2/(9*n))
@@ -176,8 +181,8 @@ func upper(freedom int) float64 {
 }
 
 // enough returns the number of pairs, or of sessions per side, with which a change as large as the threshold would be
-// significant if they scatter like the present ones; mostNeeded if that is not enough. freedom gives the degrees of
-// freedom.
+// significant, if further pairs or sessions scatter like the n present ones. It returns at most mostNeeded. freedom
+// returns the degrees of freedom for a number of pairs or sessions.
 func enough(n int, deviation float64, freedom func(int) int, alpha, threshold float64) int {
 	return n + 1 + sort.Search(max(0, mostNeeded-n-1), func(i int) bool {
 		more := n + 1 + i
@@ -186,7 +191,8 @@ func enough(n int, deviation float64, freedom func(int) int, alpha, threshold fl
 	})
 }
 
-// mostNeeded is the largest number of pairs or sessions that a message proposes.
+// mostNeeded limits the number of pairs or sessions that a message proposes. If that many would be needed, the message
+// asks for longer runs or a quieter machine instead.
 const mostNeeded = 1000
 
 // ofPairs returns the standard error of the Hodges–Lehmann estimate of paired log ratios.
@@ -200,9 +206,9 @@ func ofTwo(base, head []float64) float64 {
 	return math.Sqrt(variance / efficiencyOfMedian)
 }
 
-// holm adjusts the p-values of a family of tests. If those of at most alpha are rejected, the
-// probability of any wrong rejection is at most alpha (Holm, Scandinavian Journal of
-// Statistics 6, 1979). It keeps the order.
+// holm adjusts the p-values of a family of tests. If the hypotheses with an adjusted p of at most alpha are rejected,
+// the probability of any wrong rejection is at most alpha (Holm, Scandinavian Journal of Statistics 6, 1979). The
+// result has the order of ps.
 func holm(ps []float64) []float64 {
 	order := make([]int, len(ps))
 	for i := range order {

@@ -9,8 +9,8 @@ import (
 
 func near(a, b, within float64) bool { return math.Abs(a-b) <= within }
 
-// Hollander and Wolfe, Nonparametric Statistical Methods, tables 3.1 and 4.1:
-// depression scores before and after, and permeability of two groups.
+// These data are from tables 3.1 and 4.1 of Hollander and Wolfe, Nonparametric Statistical Methods. before and after
+// are depression scores before and after a treatment. term and early are the permeabilities of two groups.
 var (
 	before = []float64{1.83, 0.50, 1.62, 2.48, 1.68, 1.88, 1.55, 3.06, 1.30}
 	after  = []float64{0.878, 0.647, 0.598, 2.05, 1.06, 1.29, 1.06, 3.14, 1.29}
@@ -18,7 +18,7 @@ var (
 	early  = []float64{1.15, 0.88, 0.90, 0.74, 1.21}
 )
 
-func TestWilcoxonOfThePublishedExample(t *testing.T) {
+func TestWilcoxonPublishedExample(t *testing.T) {
 	var differences []float64
 	for i := range before {
 		differences = append(differences, before[i]-after[i])
@@ -32,8 +32,8 @@ func TestWilcoxonOfThePublishedExample(t *testing.T) {
 	}
 }
 
-func TestWilcoxonAgainstTheTableOfCriticalValues(t *testing.T) {
-	// The largest smaller rank sum that is significant at 5 %, two-sided.
+func TestWilcoxonCriticalValues(t *testing.T) {
+	// critical is the largest value of the smaller rank sum that is significant for n pairs at 5 %, two-sided.
 	for n, critical := range map[int]int{
 		6: 0, 7: 2, 8: 3, 9: 5, 10: 8, 11: 10, 12: 13, 13: 17, 14: 21, 15: 25, 16: 29,
 		17: 34, 18: 40, 19: 46, 20: 52, 25: 89,
@@ -50,7 +50,7 @@ func TestWilcoxonAgainstTheTableOfCriticalValues(t *testing.T) {
 	}
 }
 
-// withRankSum returns n differences whose positive ranks have that sum.
+// withRankSum returns the differences ±1 to ±n. Their signs are such that the positive ones add up to sum.
 func withRankSum(n, sum int) []float64 {
 	var differences []float64
 	for rank := n; rank >= 1; rank-- {
@@ -66,7 +66,8 @@ func withRankSum(n, sum int) []float64 {
 
 func TestWilcoxonIsExactWithTiesAndZeros(t *testing.T) {
 	differences := []float64{0, 1, 1, -1, 2, 0, 2, math.Inf(1), 3, -3}
-	// By hand: ranks 2 2 2 4.5 4.5 6.5 6.5 8 and every way to sign them.
+	// The expected p is twice a share of the 256 ways to assign signs to the ranks 2 2 2 4.5 4.5 6.5 6.5 8: the ways in
+	// which the positive ranks add up to at least the observed sum.
 	ranks := []float64{2, 2, 2, 4.5, 4.5, 8, 6.5, 6.5}
 	const positive = 2 + 2 + 4.5 + 4.5 + 8 + 6.5
 	as, ways := 0, 1<<len(ranks)
@@ -90,7 +91,7 @@ func TestWilcoxonIsExactWithTiesAndZeros(t *testing.T) {
 	}
 }
 
-func TestAnIntervalNeedsSix(t *testing.T) {
+func TestIntervalNeedsSixPairs(t *testing.T) {
 	six := []float64{6, 1, 2, 3, 4, 5}
 	if o := paired(six, 0.05); !o.bounded || o.change != 3.5 || o.low != 1 || o.high != 6 {
 		t.Errorf("of six pairs: %+v", o)
@@ -100,7 +101,7 @@ func TestAnIntervalNeedsSix(t *testing.T) {
 	}
 }
 
-func TestTheIntervalOfTwoSamplesIsTheExactOne(t *testing.T) {
+func TestTwoSampleIntervalIsExact(t *testing.T) {
 	var differences []float64
 	for _, a := range early {
 		for _, b := range term {
@@ -133,7 +134,8 @@ func TestHolm(t *testing.T) {
 	}
 }
 
-// disturbed returns the log ratios of pairs of runs, of which one in ten is slower by up to most.
+// disturbed returns the log ratios of n pairs of random runs. scatter is the standard deviation of a run's log rate.
+// One run in ten is slower by a random amount, at most by the log ratio most.
 func disturbed(random *rand.Rand, n int, scatter, most float64) []float64 {
 	run := func() float64 {
 		x := scatter * random.NormFloat64()
@@ -149,9 +151,11 @@ func disturbed(random *rand.Rand, n int, scatter, most float64) []float64 {
 	return ratios
 }
 
-// A session reports the smallest change that it would have detected. In at least the promised share of other sessions
-// with the same noise, a change of that size is found. A session passes as sensitive only if it would find a change of
-// the threshold as often, or it is one of the few whose scatter is beyond its upper limit.
+// Each simulated session reports its smallest detectable change. At least the promised share of further sessions with
+// the same noise must find a change of that size.
+//
+// A few sessions are sensitive only because they happen to scatter little. If more sessions are sensitive than that
+// explains, at least the promised share of further sessions must also find a change as large as the threshold.
 func TestDetectableKeepsItsPromise(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(20, 53))
@@ -206,8 +210,9 @@ func TestDetectableKeepsItsPromise(t *testing.T) {
 	}
 }
 
-// With the proposed number of pairs, about half of the sessions with that scatter are sensitive.
-func TestTheNeededPairsDo(t *testing.T) {
+// The function enough proposes a number of pairs. With that number, about half of the sessions with the same scatter
+// must be sensitive.
+func TestNeededPairsAreSufficient(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(18, 2))
 	const scatter, first, alpha = 0.05, 14, 0.05

@@ -13,7 +13,7 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// WriteText writes the comparison for a terminal of this width.
+// WriteText writes the comparison as text for a terminal that is wide columns wide. color adds ANSI colours.
 func WriteText(w io.Writer, c *Comparison, wide int, color bool) error {
 	p := &layout.Page{Paint: layout.Paint(color), Wide: wide}
 	c.conditions(p)
@@ -27,8 +27,8 @@ func WriteText(w io.Writer, c *Comparison, wide int, color bool) error {
 	return p.Save(w, "comparison")
 }
 
-// WriteMarkdown writes the comparison as a comment on a pull request: the verdict and the changes
-// are visible, the rest is folded.
+// WriteMarkdown writes the comparison as a comment on a pull request. The verdict and the changes are visible. All
+// metrics, the conditions and the remarks are folded.
 func WriteMarkdown(w io.Writer, c *Comparison) error {
 	p := &layout.Page{Markdown: true}
 	fmt.Fprintf(p, "### lockbench: %s\n\n", p.Text(c.Headline()))
@@ -52,7 +52,7 @@ func WriteMarkdown(w io.Writer, c *Comparison) error {
 	return p.Save(w, "comparison")
 }
 
-// table draws the wanted results.
+// table draws a table with a row for each result that wanted accepts.
 func (c *Comparison) table(p *layout.Page, wanted func(Result) bool) {
 	confidence := fmt.Sprintf("%.4g %% interval", (1-c.Rules.Alpha)*100)
 	number := map[string]string{MethodPaired: "pairs", MethodUnpaired: "sessions"}[c.Method]
@@ -74,7 +74,7 @@ func (c *Comparison) table(p *layout.Page, wanted func(Result) bool) {
 	p.Table(2, "lll"+strings.Repeat("r", len(rows[0])-3), rows)
 }
 
-// painted returns a verdict in its colour, or in Markdown in bold if it is a change.
+// painted returns a verdict in its colour. In Markdown, it returns the verdicts "better" and "worse" in bold.
 func painted(p *layout.Page, v results.Verdict) string {
 	switch text := string(v); {
 	case p.Markdown && (v == Worse || v == Better):
@@ -100,7 +100,8 @@ func (r Result) figure(s Sample) string {
 	return r.Unit.Signed(*s.Median)
 }
 
-// percent writes a change with its sign.
+// percent formats a change with its sign, as in +14.3 %. It formats a change of 1000 % or more as a factor, as in +12×,
+// and an unknown change as "–".
 func percent(change *float64) string {
 	switch {
 	case change == nil:
@@ -113,7 +114,7 @@ func percent(change *float64) string {
 	return fmt.Sprintf("%+.1f %%", *change*100)
 }
 
-// interval writes the interval of the change.
+// interval formats the confidence interval of the change, such as "-3.1 % to +2.0 %"; "–" if it is not known.
 func (r Result) interval() string {
 	if r.Low == nil || r.High == nil {
 		return results.NotKnown
@@ -121,7 +122,7 @@ func (r Result) interval() string {
 	return percent(r.Low) + " to " + percent(r.High)
 }
 
-// p writes a probability.
+// p formats the adjusted p-value with three decimals; "–" if it is not known.
 func (r Result) p() string {
 	switch {
 	case r.Adjusted == nil:
@@ -132,7 +133,8 @@ func (r Result) p() string {
 	return fmt.Sprintf("%.3f", *r.Adjusted)
 }
 
-// number writes the number of pairs, or of the sessions of base and head.
+// number returns the number of pairs of a paired comparison, or else the numbers of base and head sessions, as in
+// "6+6".
 func (r Result) number(method string) string {
 	if method == MethodPaired {
 		return strconv.Itoa(r.Base.N)
@@ -140,8 +142,8 @@ func (r Result) number(method string) string {
 	return fmt.Sprintf("%d+%d", r.Base.N, r.Head.N)
 }
 
-// Glance writes one pair in a line: the primary metric of each strategy under both builds, without
-// a verdict.
+// Glance returns one line about a pair of reports, with the primary metric of each strategy under both builds and
+// without a verdict.
 func Glance(base, head Side, rules Rules) string {
 	primary, err := ParseMetric(rules.Primary)
 	if err != nil {
@@ -159,7 +161,7 @@ func Glance(base, head Side, rules Rules) string {
 	return strings.Join(parts, " · ")
 }
 
-// Headline returns the result in one sentence.
+// Headline returns, in one sentence, the verdict and the results that led to it.
 func (c *Comparison) Headline() string {
 	text := string(c.Verdict) + ": "
 	switch c.Verdict {
@@ -175,22 +177,22 @@ func (c *Comparison) Headline() string {
 	}
 	for _, v := range []results.Verdict{Worse, Better} {
 		if found := c.changes(v, false); found != "" {
-			text += fmt.Sprintf("; without --all-metrics this does not count: %s: %s", v, found)
+			text += fmt.Sprintf("; not counted without --all-metrics: %s: %s", v, found)
 		}
 	}
 	return text
 }
 
-// missed returns the largest difference that may have been missed: the largest detectable change of the results that
-// the rules name.
+// missed returns the clause of the headline about changes that the session may have missed. Of the results on which the
+// rules require a verdict, the clause names the one with the largest Detectable.
 func (c *Comparison) missed() string {
 	var least Result
 	of := ""
 	for name, r := range c.results() {
 		switch {
-		case !c.Rules.asked(r.Metric) || r.Verdict == Better:
+		case !c.Rules.requiresVerdict(r.Metric) || r.Verdict == Better:
 		case r.Detectable == nil:
-			return fmt.Sprintf("the smallest change of %s %s this session would have detected is not known", name, r.Label)
+			return fmt.Sprintf("the smallest change of %s %s that this session would have detected is not known", name, r.Label)
 		case of == "" || math.Abs(*r.Detectable) > math.Abs(*least.Detectable):
 			least, of = r, name
 		}
@@ -199,10 +201,11 @@ func (c *Comparison) missed() string {
 		least.Label)
 }
 
-// size writes a change without its sign.
+// size formats a change like percent, but without its sign.
 func size(change *float64) string { return strings.TrimLeft(percent(change), "+-") }
 
-// undecided returns why the primary metric is undecided, for the result that needs the most sessions.
+// undecided returns the reason why the primary metric is undecided. If it is undecided for several strategies, the
+// reason is that of the one that needs the most sessions.
 func (c *Comparison) undecided() string {
 	var worst *Result
 	of := ""
@@ -226,19 +229,20 @@ func (c *Comparison) undecided() string {
 		worst.Threshold*100, c.needs(worst.Needed))
 }
 
-// needs returns how many pairs or sessions are enough.
+// needs returns a clause that proposes n pairs or sessions. If n reaches mostNeeded, it proposes longer runs or a
+// quieter machine instead.
 func (c *Comparison) needs(n int) string {
 	number := words.Count(n, "pair")
 	if c.Method == MethodUnpaired {
 		number = words.Count(n, "session") + " a side"
 	}
 	if n >= mostNeeded {
-		return fmt.Sprintf("%s are not enough: longer runs or a quieter machine are needed", number)
+		return fmt.Sprintf("%s are not enough: use longer runs or a quieter machine", number)
 	}
 	return fmt.Sprintf("about %s are enough", number)
 }
 
-// why returns the consequence of the verdict for a job, and its reasons; "" if there is nothing to add.
+// why returns what the verdict means for a CI job, with the exit code and the reasons; "" if there is nothing to add.
 func (c *Comparison) why() string {
 	switch c.Verdict {
 	case Worse:
@@ -270,7 +274,8 @@ func (c *Comparison) why() string {
 	return ""
 }
 
-// changes lists the results of a verdict that count, or those that do not.
+// changes lists the results with this verdict: if counting is true, those that count for the overall verdict, otherwise
+// those that do not.
 func (c *Comparison) changes(v results.Verdict, counting bool) string {
 	var found []string
 	for name, r := range c.results() {
@@ -281,7 +286,7 @@ func (c *Comparison) changes(v results.Verdict, counting bool) string {
 	return few(found)
 }
 
-// few joins at most five texts, and writes how many others there are.
+// few joins at most five texts with commas, followed by the number of the remaining ones.
 func few(found []string) string {
 	const most = 5
 	if len(found) > most {
@@ -311,12 +316,13 @@ func (c *Comparison) conditions(p *layout.Page) {
 	p.Entry("metric", counts)
 }
 
-// remarks returns how the verdicts were obtained, and what casts doubt on them.
+// remarks returns lines on the rules and the method of the comparison, and on each circumstance that casts doubt on it.
 func (c *Comparison) remarks() []string {
 	r := c.Rules
 	lines := []string{fmt.Sprintf("a change counts if p ≤ %.4g and it is larger than %.4g %%, "+
 		"or than %.4g %% for counts per acquisition", r.Alpha, r.Threshold*100, r.CountThreshold*100)}
-	family := fmt.Sprintf("p after Holm in three families: %s, the counts that decide on their own, all others", r.Primary)
+	family := fmt.Sprintf("p adjusted by Holm's method in three families: %s, the counts that decide on their own, "+
+		"all others", r.Primary)
 	if c.Method == MethodPaired {
 		lines = append(lines,
 			"pairs: Wilcoxon's signed-rank test on log ratios; "+family)
@@ -357,7 +363,8 @@ func (c *Comparison) remarks() []string {
 	return lines
 }
 
-// warnings returns the warnings of the strategy's results, each once with its metrics.
+// warnings returns each distinct warning of the strategy's results once, after the names of the metrics that it
+// concerns.
 func (s Strategy) warnings() []string {
 	var texts, lines []string
 	labels := map[string][]string{}
