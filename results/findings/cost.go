@@ -8,15 +8,16 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// Limits for a finding about commands.
+// Below these limits, cheapest and herds report no difference in commands per acquisition.
 const (
-	fewCommands = 5.0  // least growth, in commands
-	grows       = 2.0  // least growth, as a factor
-	flat        = 1.25 // largest ratio to the fewest commands that is no difference
-	manyMore    = 5.0  // least ratio of clients for a statement about growth
+	fewCommands = 5.0  // smallest growth that herds reports, in commands per acquisition
+	grows       = 2.0  // smallest growth that herds reports, as a factor
+	flat        = 1.25 // ratio of the most to the fewest commands below which cheapest reports nothing
+	manyMore    = 5.0  // smallest ratio of the numbers of clients at which herds compares
 )
 
-// cheapest names the locks in Redis with the fewest and with the most commands per acquisition.
+// cheapest returns a finding that names the lock in Redis with the fewest commands per acquisition and the one with the
+// most.
 func cheapest(all []results.Summary) []Finding {
 	m := results.MustMetric("commands_per_acq")
 	locks := inRedis(all)
@@ -35,7 +36,7 @@ func cheapest(all []results.Summary) []Finding {
 		brief(most, m), leftOut(locks, m, beyond))
 }
 
-// alikeIn returns the strategies whose figure equals that of one in the digits that are known.
+// alikeIn returns the strategies whose figure, as Summary.Brief writes it, equals that of the given strategy.
 func alikeIn(all []results.Summary, m results.Metric, one results.Summary) []results.Summary {
 	return slices.DeleteFunc(slices.Clone(all), func(s results.Summary) bool { return s.Brief(m) != one.Brief(m) })
 }
@@ -48,9 +49,9 @@ func titles(all []results.Summary) string {
 	return words.And(names)
 }
 
-// passedWithin returns the share of the passes that stayed within a process, in brackets; "" if that is not known, or
-// there was a single process. A lock that prefers its own process needs few commands only as long as clients wait
-// there.
+// passedWithin returns, in brackets, the share of passes of the lock that stayed within a process; "" if it is not
+// known, or if there was only one process. A lock that prefers clients of the holder's process needs few commands only
+// as long as such clients wait.
 func passedWithin(all []results.Summary) results.Phrase {
 	m := results.MustMetric("passes_within_instance")
 	unknown := func(s results.Summary) bool { return s.Figure(m) == nil || s.Workload.Instances < 2 }
@@ -66,8 +67,8 @@ func passedWithin(all []results.Summary) results.Phrase {
 	return results.Phrasef(" (%s % of the passes stayed within a process)", percent)
 }
 
-// inRedis returns the strategies that lock in Redis only: another store's commands are not
-// comparable.
+// inRedis returns the strategies that lock only in Redis. Commands at other stores are not comparable with Redis
+// commands.
 func inRedis(all []results.Summary) []results.Summary {
 	m := results.MustMetric("commands_per_acq")
 	return slices.DeleteFunc(slices.Clone(all), func(s results.Summary) bool {
@@ -76,8 +77,8 @@ func inRedis(all []results.Summary) []results.Summary {
 	})
 }
 
-// herds names the strategies whose commands per acquisition grow with the number of clients. A sweep may change other
-// options too, so herds compares only workloads that differ in nothing else.
+// herds names the strategies whose commands per acquisition grow with the number of clients. A sweep may also vary
+// other options, so herds compares only workloads that differ in nothing but the number of clients.
 func herds(all []results.Summary) []Finding {
 	if len(all) == 0 {
 		return nil

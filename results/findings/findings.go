@@ -1,6 +1,5 @@
-// Package findings turns figures into sentences. Each finding comes from one rule, for all readers: the page for a
-// browser, the notes under a table, and the command advise. The readers select findings by their kind and do the
-// layout.
+// Package findings turns figures into sentences. Each kind of finding has one rule. The page for a browser, the notes
+// under a table, and the command advise select findings by kind and do the layout.
 package findings
 
 import (
@@ -15,18 +14,18 @@ import (
 type Finding struct {
 	Kind
 	results.Remark // in plain words, without a full stop
-	// Strategies are the strategies that it is about, in a sweep with their point; empty if it
-	// compares several, or is about the report.
+	// Strategies lists the strategies that have this finding. In a sweep, each entry also names the point of the sweep.
+	// The list is empty if the finding compares several strategies or is about the whole report.
 	Strategies []string
 
 	phrase results.Phrase // the text in parts
 	short  int            // the number of parts without an explanation; 0: all
 }
 
-// String returns the text, with the strategies in front.
+// String returns the text of the finding, preceded by its strategies.
 func (f Finding) String() string { return f.about(f.Text) }
 
-// Short is String without the explanation at its end.
+// Short is like String, but leaves out the explanation at the end.
 func (f Finding) Short() string {
 	if f.short == 0 {
 		return f.String()
@@ -42,17 +41,17 @@ func (f Finding) about(text string) string {
 	return strings.Join(f.Strategies, ", ") + ": " + text
 }
 
-// Kind determines which readers show a finding, and under which word.
+// Kind determines where a finding is shown, and with which label.
 type Kind struct {
 	Sort   Sort   // on the page for a browser; "" means not shown there
 	Note   string // the first word of a note under a table; "" means not shown there
-	Advice bool   // in the answer of advise
+	Advice bool   // whether the command advise shows it
 }
 
-// Sort is the kind of statement of a finding.
+// Sort is the topic of a finding, under which the page for a browser shows it.
 type Sort string
 
-// The sorts, the worst first.
+// The sorts are in order of importance, the worst first.
 const (
 	NotTrusted Sort = "not trusted" // figures that are wrong or missing
 	Unsafe     Sort = "unsafe"      // two clients held the lock, or something was lost
@@ -64,12 +63,12 @@ const (
 	Best       Sort = "best"
 )
 
-// Sorts returns all sorts in the order of the page.
+// Sorts returns all sorts, the worst first.
 func Sorts() []Sort {
 	return []Sort{NotTrusted, Unsafe, Crossed, Waiting, Cost, Caution, LeftOut, Best}
 }
 
-// rule makes the findings of one kind; it makes none if the figures are not known.
+// rule derives the findings of one kind from the figures. It yields none if the figures that it needs are not known.
 type rule struct {
 	Kind
 	code  results.Code // of the findings; "" if each has its own
@@ -86,8 +85,8 @@ const (
 	always          // findings on safety and on waits that timed out are never left out
 )
 
-// rules are in the order of the notes under a table, those of Brief with the most important first. The rules on
-// safety also read invalid runs: one violation is enough.
+// The rules are in the order of the notes under a table. In this order, the rules that Brief uses are sorted by
+// importance. The rules on safety also read invalid runs, because one violation is enough.
 var rules = []rule{
 	{Kind{NotTrusted, "! INVALID", true}, results.RunsNotTrusted, omitted, each(invalid)},
 	{Kind{NotTrusted, "! FAILED", true}, results.RunsFailed, omitted, each(failed)},
@@ -130,7 +129,7 @@ func Of(all []results.Summary) []Finding {
 	return found
 }
 
-// mostBrief is the largest number of findings of Brief, unless there are more that it never leaves out.
+// mostBrief limits the number of findings that Brief returns, but no finding that must always be shown is left out.
 const mostBrief = 3
 
 // Brief returns the findings to read first: everything unsafe, the waits that timed out, the clients that a lock did
@@ -160,8 +159,8 @@ func (r rule) of(all []results.Summary) []Finding {
 	return found
 }
 
-// OfReport returns the findings about a report apart from its figures: what is missing, and the
-// thresholds.
+// OfReport returns the findings that concern the whole report: strategies that were left out, warnings, results of
+// thresholds, and the reason if the report is incomplete.
 func OfReport(r *results.Report) []Finding {
 	var found []Finding
 	add := func(kind Kind, remark results.Remark, strategies ...string) {

@@ -12,7 +12,7 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// even returns a report of two locks, a and b, whose only finding is which one is better.
+// even returns a report of two locks, a and b, with equal figures in every round.
 func even(rounds int) *results.Report {
 	w := workloads.Default()
 	w.Clients, w.Hold = 100, workloads.Fixed(time.Millisecond)
@@ -44,7 +44,7 @@ func evenRun(name string, round int) results.Run {
 	}
 }
 
-// grown returns a report of the same locks at 10 and at 100 clients.
+// grown returns a report of a sweep in which a and b have the same figures at 10 and at 100 clients.
 func grown() *results.Report {
 	r := even(1)
 	few := r.Workload
@@ -57,8 +57,8 @@ func grown() *results.Report {
 	return r
 }
 
-// said returns all findings of a report, and those of Brief.
-func said(r *results.Report) []string {
+// findingTexts returns the text of every finding about a report, and then the text of every finding of Brief.
+func findingTexts(r *results.Report) []string {
 	var texts []string
 	for _, f := range append(Of(r.Summaries()), OfReport(r)...) {
 		texts = append(texts, fmt.Sprintf("%s [%s %v]: %s", f.Sort, f.Note, f.Advice, f))
@@ -75,7 +75,8 @@ func ns(n int64, atLeast bool) *results.Bound { return &results.Bound{NS: n, AtL
 
 func shareOf(x float64) results.Quantity { return results.Written(x, fmt.Sprint(x, "%")) }
 
-// faster makes b faster than a, which has 800 a second, by a factor in each round.
+// faster returns a function that sets the throughput of lock b in each round to 800/s times factor(round), where rounds
+// count from 0. The throughput of lock a remains 800/s.
 func faster(factor func(round int) float64) func(*results.Report) {
 	return func(r *results.Report) {
 		for i := 1; i < len(r.Runs); i += 2 {
@@ -84,7 +85,8 @@ func faster(factor func(round int) float64) func(*results.Report) {
 	}
 }
 
-// cases change a report of two locks with few findings. rounds is that of even; 0 means grown.
+// Each case changes the report even(rounds), or the report grown() if rounds is 0. name is the heading of the case's
+// section in the golden file.
 var cases = []struct {
 	name   string
 	rounds int
@@ -376,7 +378,7 @@ var cases = []struct {
 	}},
 }
 
-// TestRules compares the findings that each case adds with the golden file.
+// TestRules changes a report as each case says. The golden file lists the findings that the change adds.
 func TestRules(t *testing.T) {
 	t.Parallel()
 	var text strings.Builder
@@ -385,10 +387,10 @@ func TestRules(t *testing.T) {
 		if c.rounds > 0 {
 			from = func() *results.Report { return even(c.rounds) }
 		}
-		before, r := said(from()), from()
+		before, r := findingTexts(from()), from()
 		c.change(r)
 		fmt.Fprintf(&text, "%s\n", c.name)
-		for _, line := range said(r) {
+		for _, line := range findingTexts(r) {
 			if !slices.Contains(before, line) {
 				fmt.Fprintf(&text, "    %s\n", line)
 			}

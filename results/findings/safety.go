@@ -12,7 +12,7 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// broken reports the guarantees that a strategy claims and did not keep.
+// broken reports the guarantees that a strategy claims but broke.
 func broken(s results.Summary) []Finding {
 	claims, n := collect(s, func(r results.Run) []results.Phrase { return phrases(r.Safety.Broken) })
 	if n == 0 {
@@ -27,7 +27,8 @@ func broken(s results.Summary) []Finding {
 
 // unclaimedOverlaps reports overlaps of strategies that broke no claim.
 func unclaimedOverlaps(s results.Summary) []Finding {
-	// A run whose server lost keys is invalid and reports the loss itself: the lock is not to blame for the overlap.
+	// If the server lost keys, the lock is not to blame for the overlaps. Such a run is invalid, and its remark names the
+	// loss.
 	lost := func(r results.Run) bool { return len(r.Safety.LostKeys) > 0 }
 	if broken(s) != nil || slices.ContainsFunc(s.Runs, lost) {
 		return nil
@@ -35,7 +36,7 @@ func unclaimedOverlaps(s results.Summary) []Finding {
 	return counted("overlaps", "time", "granted the lock to too many clients at once %s")(s)
 }
 
-// counted reports every strategy for which a counting metric is above 0.
+// counted returns a function that reports a strategy if its figure for the named metric is above 0.
 func counted(name, noun, text string) about {
 	return func(s results.Summary) []Finding {
 		if f := s.Figure(results.MustMetric(name)); f != nil && f.Value > 0 {
@@ -49,20 +50,20 @@ func counted(name, noun, text string) about {
 	}
 }
 
-// lostUpdates reports lost updates of what the lock protects. If the lock was released before the commit, that is the
-// fault of this order, and not of the lock.
+// lostUpdates reports lost updates of the counter or row that the lock protects. If the workload releases the lock
+// before the commit, the finding blames this order and not the lock.
 func lostUpdates(s results.Summary) []Finding {
-	text := "lost %s of the counter that it protects"
+	text := "lost %s of the counter that the lock protects"
 	switch w := s.Workload; {
 	case w.Work == workloads.WorkTransaction && w.Release == workloads.ReleaseBeforeCommit:
 		text = "lost %s because the lock was released before the commit"
 	case w.Work == workloads.WorkTransaction:
-		text = "lost %s of the row that it protects"
+		text = "lost %s of the row that the lock protects"
 	}
 	return counted("lost_updates", "update", text)(s)
 }
 
-// unrecovered reports faults after which no client obtained the lock in the window.
+// unrecovered reports faults after which no client obtained the lock before the window ended.
 func unrecovered(s results.Summary) []Finding {
 	injections := map[string][]results.Injection{}
 	for _, run := range s.Runs {
@@ -88,7 +89,7 @@ func unrecovered(s results.Summary) []Finding {
 	return found
 }
 
-// leftovers reports what a strategy left on the servers.
+// leftovers reports the keys, channels and connections that a strategy left on the servers without declaring them.
 func leftovers(s results.Summary) []Finding {
 	count := s.Figure(results.MustMetric("leftovers"))
 	if count == nil || count.Value == 0 {
@@ -103,10 +104,11 @@ func leftovers(s results.Summary) []Finding {
 		words.Noun(n, "channel"), words.Noun(n, "connection"), cmp.Or(s.Store, "Redis"), named(names, n))
 }
 
-// mostNamed is the largest number of names in a list.
+// mostNamed is the largest number of names that a finding lists.
 const mostNamed = 3
 
-// named lists the first mostNamed of all names, and the number of the others.
+// named returns a colon and the first mostNamed names. If all, the number of all names, is larger than the number of
+// listed ones, it adds the difference, as in "and 2 more".
 func named(names []string, all int) string {
 	if len(names) == 0 {
 		return ""
@@ -119,11 +121,11 @@ func named(names []string, all int) string {
 	return text
 }
 
-// byDesign reports locks whose documentation says that they are unsafe.
+// byDesign reports the caveat of a lock that is documented as unsafe.
 func byDesign(s results.Summary) []Finding { return say("%s", s.Caveat) }
 
-// withoutTokens reports strategies with late holders and without tokens. The counter could not refuse their updates,
-// because it cannot recognise a stale update without a token.
+// withoutTokens reports strategies without fencing tokens whose holders updated the counter after their lease had
+// expired. The counter cannot refuse such updates, because it recognises a stale update only by its token.
 func withoutTokens(s results.Summary) []Finding {
 	late := func(run results.Run) bool { return run.Safety.ExpiredOverlaps > 0 && run.Safety.FencedLeases == 0 }
 	if s.Workload.Work != workloads.WorkCounter || s.Workload.Fence == workloads.FenceOff ||

@@ -9,11 +9,11 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// nearlyAll is the utilisation, in percent, from which on a lock is at its ceiling.
+// nearlyAll is the utilisation, in percent, at or above which a lock counts as being at its ceiling.
 const nearlyAll = 95.0
 
-// served names the locks that served every client, and gives the number of unserved clients of the others. It leaves
-// out workloads whose clients are only slots, and does not name locks with waits that timed out.
+// served names the locks that served every client, and states the number of unserved clients for each other lock. It
+// leaves out workloads whose clients are only slots for arrivals, and does not name locks with waits that timed out.
 func served(all []results.Summary) []Finding {
 	var every []string
 	var not []results.Phrase
@@ -42,13 +42,14 @@ func served(all []results.Summary) []Finding {
 	return say("%s", results.JoinPhrases(parts, "; "))
 }
 
-// window writes the length of a run's window.
+// window formats the length of a run's window in seconds.
 func window(r results.Run) results.Quantity {
 	return results.Written(float64(r.WindowNS), fmt.Sprintf("%.3g s", float64(r.WindowNS)/1e9))
 }
 
-// starved returns the fewest and the most clients without an acquisition in the used runs. If only some runs know this
-// number, known gives their count: the other runs do not show that every client was served.
+// starved returns the smallest and the largest number of starved clients in the used runs. If the number is unknown for
+// some of these runs, known is a text with the number of runs for which it is known: the other runs may have starved
+// clients too.
 func starved(s results.Summary) (low, high int, known string) {
 	low = math.MaxInt
 	runs := 0
@@ -58,14 +59,15 @@ func starved(s results.Summary) (low, high int, known string) {
 		}
 	}
 	if runs < len(s.Used) {
-		known = fmt.Sprintf(" (known of %d of %s)", runs, words.Count(len(s.Used), "run"))
+		known = fmt.Sprintf(" (known for %d of %s)", runs, words.Count(len(s.Used), "run"))
 	}
 	return low, high, known
 }
 
 // atTheCeiling reports locks that are held nearly all the time. It leaves out workloads whose clients do not always
 // wait, or in which something other than the lock delays them, such as the pause after an error. It also leaves out
-// locks whose holds last longer than requested: with another lock the holds may be shorter, and the ceiling higher.
+// locks whose holds last longer than requested, because with another lock the holds may be shorter and the throughput
+// higher.
 func atTheCeiling(s results.Summary) []Finding {
 	w, m := s.Workload, results.MustMetric("utilisation")
 	paced := w.Rate > 0 || len(w.Stages) > 0 || w.Burst > 0 || !w.Think.IsZero() || w.Hold.IsZero() ||
@@ -78,12 +80,12 @@ func atTheCeiling(s results.Summary) []Finding {
 	if hold == nil || asked == nil || hold.Value > equalHolds*asked.Value {
 		return nil
 	}
-	return say("held %s of the time: no lock with one holder at a time serves many more clients; a hold "+
-		"shorter than %s, or more keys than %s, would", exact(s.Figure(m), results.Percent), w.Hold, w.Keys)
+	return say("held %s of the time: no lock with one holder at a time can serve many more clients, unless the "+
+		"hold is shorter than %s or there are more keys than %s", exact(s.Figure(m), results.Percent), w.Hold, w.Keys)
 }
 
-// ahead names the lock with the highest throughput; if holds differed, the one with the shortest gap; in an open loop,
-// the one with the shortest wait p99. It compares this lock with the next one.
+// ahead names the best lock and compares it with the second best. Locks are ranked by throughput or, if holds differed,
+// by the gap. In an open loop they are ranked by the wait p99.
 func ahead(all []results.Summary) []Finding {
 	m, best := results.MustMetric("acq_per_s"), "highest throughput"
 	switch w := all[0].Workload; {
@@ -140,7 +142,7 @@ func ahead(all []results.Summary) []Finding {
 }
 
 // bestTwo returns the two best strategies by a metric; false if there are fewer than two, or if the best figure is only
-// a lower bound, so that the other strategy may be better.
+// a lower bound.
 func bestTwo(all []results.Summary, m results.Metric) (first, second results.Summary, ok bool) {
 	all = rivals(all, m)
 	if len(all) < 2 {
@@ -155,8 +157,8 @@ func bestTwo(all []results.Summary, m results.Metric) (first, second results.Sum
 	return all[0], all[1], !all[0].Figure(m).AtLeast
 }
 
-// apart reports whether the interval of the better one's ratio excludes 1. An interval whose end is not known excludes
-// nothing.
+// apart reports whether the 95 % interval of the ratio lies entirely on the better side of 1. It returns false if the
+// deciding end of the interval is not known.
 func apart(ratio *results.Ratio, m results.Metric) bool {
 	return m.Better == results.Higher && ratio.Low > 1 && !ratio.AtMost ||
 		m.Better == results.Lower && ratio.High < 1 && !ratio.AtLeast

@@ -8,10 +8,10 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// about makes findings from one strategy's runs at one point.
+// about derives findings from one strategy's runs at one point.
 type about func(results.Summary) []Finding
 
-// each applies find to each strategy. It merges findings that differ only in their figures.
+// each returns a rule that applies find to each strategy, and merges findings that differ only in their figures.
 func each(find about) func([]results.Summary) []Finding {
 	return func(all []results.Summary) []Finding {
 		var merged []Finding
@@ -34,7 +34,7 @@ func each(find about) func([]results.Summary) []Finding {
 	}
 }
 
-// atAllPoints removes duplicates; a strategy whose points are all listed gets one entry.
+// atAllPoints removes duplicate titles. If all points of a strategy are listed, its bare name replaces them.
 func atAllPoints(titles []string, all []results.Summary) []string {
 	var short []string
 	for _, s := range all {
@@ -54,8 +54,7 @@ func atAllPoints(titles []string, all []results.Summary) []string {
 	return short
 }
 
-// busiest limits a rule to the largest number of clients: fewer clients show the same effects
-// more weakly.
+// busiest limits a rule to the workload with the most clients, because the same effects are weaker with fewer clients.
 func busiest(find func([]results.Summary) []Finding) func([]results.Summary) []Finding {
 	return func(all []results.Summary) []Finding {
 		if len(all) == 0 {
@@ -65,13 +64,12 @@ func busiest(find func([]results.Summary) []Finding) func([]results.Summary) []F
 	}
 }
 
-// byClients sorts summaries by the number of clients.
 func byClients(all []results.Summary) []results.Summary {
 	return slices.SortedStableFunc(slices.Values(all),
 		func(a, b results.Summary) int { return a.Workload.Clients - b.Workload.Clients })
 }
 
-// with returns the summaries with the workload of one.
+// with returns the summaries that were measured under the same workload as the given summary.
 func with(all []results.Summary, one results.Summary) []results.Summary {
 	return slices.DeleteFunc(slices.Clone(all),
 		func(s results.Summary) bool { return !results.SameWorkload(s.Workload, one.Workload) })
@@ -98,8 +96,8 @@ func rivals(all []results.Summary, m results.Metric) []results.Summary {
 	})
 }
 
-// leftOut names the strategies, with the reason, that rivals leaves out although they could change a statement about
-// the best or the worst: their figure is beyond those that are compared, or is not known.
+// leftOut names, with the reasons, the strategies that rivals leaves out although they might be the best or the worst:
+// their figure is beyond those of all rivals, or is not known.
 func leftOut(all []results.Summary, m results.Metric, beyond func(float64) bool) string {
 	var names []string
 	for _, s := range all {
@@ -129,7 +127,8 @@ func whyNoRival(s results.Summary) string {
 	return "not known"
 }
 
-// say returns one finding, whose text has "%s" for each part; none for an empty text.
+// say returns a single finding with this text, in which each "%s" is replaced by the next part; nil if the text is
+// empty.
 func say(text string, parts ...any) []Finding {
 	p := results.Phrasef(text, parts...)
 	if text = p.String(); text == "" {
@@ -138,17 +137,17 @@ func say(text string, parts ...any) []Finding {
 	return []Finding{{Remark: results.PlainText(text), phrase: p}}
 }
 
-// brief writes a metric of a strategy as Summary.Brief does.
+// brief returns a strategy's figure as a quantity whose text is that of Summary.Brief.
 func brief(s results.Summary, m results.Metric) results.Quantity {
 	return results.Written(s.Figure(m).Value, s.Brief(m))
 }
 
-// exact writes a figure with all its digits.
+// exact returns a figure as a quantity with all its known digits.
 func exact(f *results.Figure, u results.Unit) results.Quantity {
 	return results.Written(f.Value, f.Text(u))
 }
 
-// collect joins the phrases of all runs, and returns the number of runs that have any.
+// collect returns the phrases that of returns for all runs, and the number of runs that have at least one.
 func collect(s results.Summary, of func(results.Run) []results.Phrase) (all []results.Phrase, n int) {
 	for _, run := range s.Runs {
 		if some := of(run); len(some) > 0 {
@@ -165,7 +164,7 @@ func phrases(all results.Remarks) (texts []results.Phrase) {
 	return texts
 }
 
-// alike groups the indices of equal kinds, in the order of their first occurrence.
+// alike groups the indices of equal kinds. The groups are in the order of their first indices.
 func alike(kinds []string) (groups [][]int) {
 	known := map[string]int{}
 	for i, kind := range kinds {
@@ -180,8 +179,8 @@ func alike(kinds []string) (groups [][]int) {
 	return groups
 }
 
-// Alike joins the findings about the same strategies that differ only in their figures, for example those of several
-// workloads. members has, for each joined finding, the indices of the findings that it combines.
+// Alike joins findings that are about the same strategies and differ only in their figures, for example the findings of
+// several workloads. members[i] holds the indices in all of the findings that joined[i] combines.
 func Alike(all []Finding) (joined []Finding, members [][]int) {
 	var kinds []string
 	for _, f := range all {
@@ -201,7 +200,7 @@ func Alike(all []Finding) (joined []Finding, members [][]int) {
 	return joined, members
 }
 
-// once joins texts; those that differ only in figures count as one.
+// once joins texts with semicolons. Texts that differ only in their figures are merged into one with ranges.
 func once(texts []results.Phrase) results.Phrase {
 	var kinds []string
 	for _, p := range texts {

@@ -8,8 +8,8 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// equalHolds is the largest ratio of mean holds at which speeds can be compared directly, and at which a hold counts as
-// the requested one.
+// equalHolds is the largest ratio of two mean holds at which throughputs are compared directly. It is also the largest
+// ratio of a mean hold to the requested hold at which the two count as equal.
 const equalHolds = 1.03
 
 func invalid(s results.Summary) []Finding {
@@ -28,7 +28,7 @@ func invalid(s results.Summary) []Finding {
 	return say("%s: %s", which, once(reasons))
 }
 
-// failed reports runs that ended early and are not invalid.
+// failed reports the valid runs that an error ended early.
 func failed(s results.Summary) []Finding {
 	why, n := collect(s, func(r results.Run) []results.Phrase {
 		if r.Usable() || !r.Valid() {
@@ -74,7 +74,8 @@ func errorsMet(s results.Summary) []Finding {
 	return say("had %s%s", results.CountOf(int(all), "error"), named(names, len(names)))
 }
 
-// labels reports the wanted labels of the runs, with their meaning.
+// labels returns a function that reports those labels of a strategy's runs that wanted accepts, each with its
+// explanation.
 func labels(wanted func(results.Code) bool) about {
 	return func(s results.Summary) []Finding {
 		var found []Finding
@@ -96,12 +97,13 @@ func labels(wanted func(results.Code) bool) about {
 	}
 }
 
-// overloaded reports whether a label means that an open loop's arrivals found all clients waiting.
+// overloaded reports whether a label means that arrivals of an open loop found every client already waiting for the
+// lock.
 func overloaded(label results.Code) bool { return label == results.Overloaded }
 
 func otherLabel(label results.Code) bool { return !label.SetsThePace() && !overloaded(label) }
 
-// tooFew reports the durations that were too few for a 99th percentile in the tables.
+// tooFew reports the kinds of durations of which a run had too few for a 99th percentile.
 func tooFew(s results.Summary) []Finding {
 	few := results.JoinPhrases(s.TooFew(), ", ")
 	if len(few) == 0 {
@@ -114,9 +116,9 @@ func tooFew(s results.Summary) []Finding {
 	return say("%s in a run: the p99 of fewer than 100 is their maximum; "+longer, few)
 }
 
-// stalled reports locks that no client obtained during a long part of a window although some waited, for example
-// because the server was stopped. It leaves out workloads with faults, which stall the lock on purpose and have their
-// own figures.
+// stalled reports locks that no client obtained during a long part of a window although clients waited, for example
+// because the server was stopped. It leaves out workloads with faults: these stall the lock on purpose and have stall
+// figures of their own.
 func stalled(s results.Summary) []Finding {
 	if len(s.Workload.Faults) > 0 {
 		return nil
@@ -151,7 +153,8 @@ func stalled(s results.Summary) []Finding {
 	return say("%s", text)
 }
 
-// otherHolds reports mean holds that differ from the requested hold. Bursts and faults make holds longer on purpose.
+// otherHolds reports strategies whose mean hold differs from the requested hold. It leaves out workloads with bursts or
+// faults, which make holds longer on purpose.
 func otherHolds(all []results.Summary) []Finding {
 	m := results.MustMetric("hold_mean")
 	var notes []results.Phrase
@@ -175,8 +178,8 @@ func otherHolds(all []results.Summary) []Finding {
 	return say("actual mean holds differ from the requested hold: %s", results.JoinPhrases(notes, ", "))
 }
 
-// unequalHolds reports that strategies held for different times. Their throughputs then depend on the holds. Gaps do
-// not, but they are known only if a client always waits.
+// unequalHolds reports strategies whose mean holds differ by over 3 %. Throughput depends on the holds. The gap does
+// not, but it is known only if a client always waits.
 func unequalHolds(all []results.Summary) []Finding {
 	m := results.MustMetric("hold_mean")
 	known := slices.DeleteFunc(slices.Clone(all), func(s results.Summary) bool { return s.Figure(m) == nil })
@@ -207,7 +210,7 @@ func unequalHolds(all []results.Summary) []Finding {
 	return found
 }
 
-// noGap reports whether the tables have no gap of a strategy.
+// noGap reports whether a strategy has no gap that could be compared instead of the throughput.
 func noGap(s results.Summary) bool {
 	return s.Workload.Coalesce || s.Figure(results.MustMetric("gap")) == nil
 }

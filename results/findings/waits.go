@@ -8,8 +8,8 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// gaveUp reports for each strategy the share of its waits, over all runs and points, that ended at their timeout
-// without a lease.
+// gaveUp reports, for each strategy, the share of its waits that ended at their timeout without a lease, as a range
+// over all runs and points.
 func gaveUp(all []results.Summary) []Finding {
 	shares, timeouts := map[string][]float64{}, map[string]bool{}
 	var names []string
@@ -44,7 +44,8 @@ func gaveUp(all []results.Summary) []Finding {
 	return say("waits ended without a lease at "+at+": %s", results.JoinPhrases(each, ", "))
 }
 
-// givenUp returns the share of the waits, in percent, that timed out in each used run; nil if none did.
+// givenUp returns, for each used run, the percentage of its waits that timed out. It returns nil if no wait of any used
+// run timed out.
 func givenUp(s results.Summary) []float64 {
 	var shares []float64
 	for _, run := range s.Used {
@@ -57,7 +58,8 @@ func givenUp(s results.Summary) []float64 {
 	return shares
 }
 
-// percent writes a share in percent with two digits. Only 0 is written as 0, and only 100 as 100.
+// percent formats a percentage with two significant digits and no percent sign. Only an exact 0 is written as 0, and
+// only an exact 100 as 100.
 func percent(share float64) string {
 	switch {
 	case share > 0 && share < 0.01:
