@@ -21,10 +21,10 @@ import (
 	"github.com/lockbench/lockbench/internal/testkit/chromium"
 )
 
-// TestInABrowser checks pages in headless Chromium (make browser): neither the browser nor axe-core complains, nothing
-// is fetched, nothing overflows, every letter and colour is visible, and no two labels of a picture overlap. With
-// LOCKBENCH_PICTURES=DIR it keeps screenshots.
-func TestInABrowser(t *testing.T) {
+// TestBrowserPage visits pages in headless Chromium (make browser). The browser and axe-core must report no error. The
+// page must fetch nothing, no element may overflow, every letter and colour must be visible, and no two labels of a
+// chart may overlap. With LOCKBENCH_PICTURES=DIR the test keeps screenshots.
+func TestBrowserPage(t *testing.T) {
 	browser := chromium.Start(t)
 	for name, page := range written() {
 		file := filepath.Join(t.TempDir(), "report.html")
@@ -40,8 +40,8 @@ func TestInABrowser(t *testing.T) {
 	}
 }
 
-// TestInABrowserTheScript sorts a table and hides a strategy with the keyboard only.
-func TestInABrowserTheScript(t *testing.T) {
+// TestBrowserScript uses only the keyboard to sort a table and to hide a strategy.
+func TestBrowserScript(t *testing.T) {
 	browser := chromium.Start(t)
 	file := filepath.Join(t.TempDir(), "report.html")
 	if err := os.WriteFile(file, []byte(written()["sweep"]), 0o600); err != nil {
@@ -52,8 +52,8 @@ func TestInABrowserTheScript(t *testing.T) {
 	}
 }
 
-// TestInABrowserTablesWithoutAnOrder checks that a table cannot be sorted if a row continues the row above it.
-func TestInABrowserTablesWithoutAnOrder(t *testing.T) {
+// TestBrowserTablesWithoutOrder checks that a table offers no sorting if one of its rows continues the row above it.
+func TestBrowserTablesWithoutOrder(t *testing.T) {
 	tab := chromium.Open(t, chromium.Start(t), time.Minute, nil)
 	for name, want := range map[string]int{"empty document": 1, "empty with a subrow": 0} {
 		file := filepath.Join(t.TempDir(), "page.html")
@@ -71,7 +71,7 @@ func useScript(t *testing.T, browser context.Context, file string, width int64) 
 	tab := chromium.Open(t, browser, time.Minute, nil)
 	tab.Visit("file://"+file, width)
 	shows, press := tab.All, tab.Press
-	// tab on until the focus is on the control with this text
+	// reach presses Tab until the focus is on the control with the given text.
 	reach := func(text string) {
 		t.Helper()
 		for range 60 {
@@ -130,7 +130,8 @@ func useScript(t *testing.T, browser context.Context, file string, width int64) 
 	}
 }
 
-// visit opens a page in a window of that width, and then as it is printed.
+// visit opens the page in file in a window of the given width and colour scheme. It checks the page on the screen, and
+// then in the print layout.
 func visit(t *testing.T, browser context.Context, file string, width int64, scheme string) {
 	tab := chromium.Open(t, browser, 30*time.Second, func(event any) string { return complaintOf(event, "file://"+file) })
 	if _, err := chromedp.Call(tab, network.Enable, network.EnableParams{}); err != nil {
@@ -148,7 +149,8 @@ func visit(t *testing.T, browser context.Context, file string, width int64, sche
 	}
 }
 
-// complaintOf returns what a page must not do either: write to the console, or fetch something; "" for other events.
+// complaintOf describes event if the page wrote to the console or fetched something, which it must not do. For other
+// events it returns "".
 func complaintOf(event any, page string) string {
 	switch e := event.(type) {
 	case *runtime.EventConsoleAPICalled:
@@ -161,7 +163,7 @@ func complaintOf(event any, page string) string {
 	return ""
 }
 
-// printed lists what is missing on paper, or is not black on white.
+// printed is a script that checks the print layout. It reports missing charts, and a background that is not white.
 const printed = `(() => {
 	document.querySelectorAll("details").forEach(d => { d.open = false });
 	const found = [], tone = getComputedStyle(document.body).backgroundColor;
@@ -171,8 +173,9 @@ const printed = `(() => {
 	return found;
 })()`
 
-// faults lists elements that overflow the page, their table or their picture, labels that overlap, letters that are too
-// small, and chart colours with too little contrast to the background: WCAG 1.4.11, which axe-core does not check.
+// faults is a script that lists faults of the page: elements that overflow the page, their table or their chart, labels
+// that overlap, letters that are too small, and chart colours with too little contrast to the background. The contrast
+// is that of WCAG 1.4.11, which axe-core does not check.
 const faults = `(() => {
 	document.querySelectorAll("details").forEach(d => { d.open = true });
 	const found = [], wide = document.documentElement.clientWidth;

@@ -1,5 +1,12 @@
 package html
 
+// The values of a chart are in the units of their metrics. Draw converts the chart to a drawing, whose coordinates are
+// pixels with y growing downwards. A template writes the drawing as SVG, without a script. An axis maps a value to a
+// share of the width or height, and drawing.at maps a point to pixels.
+//
+// All curves are drawn before any value is written next to them, because a value is written only where it covers no
+// mark and no other text. drawing.taken lists the covered places.
+
 import (
 	"fmt"
 	"html/template"
@@ -11,7 +18,7 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// chart is a picture of curves, or of bars. A timeline is curves over time.
+// chart is a chart of curves or of bars, in the units of its metrics. Draw converts it to pixels.
 type chart struct {
 	name  string // unique on the page: 1-throughput
 	Title string
@@ -21,18 +28,19 @@ type chart struct {
 	x, y         axis
 	xUnit, yUnit results.Unit
 	curves       []curve
-	even         bool // a broken line at y = 1
+	even         bool // draws a dotted line at y = 1
 	moments      []moment
 	bars         []bar
 }
 
-// moment is the time of an event of the run, on the x axis.
+// moment is an event of the run, such as a fault, at its time on the x axis.
 type moment struct {
 	at   float64
 	name string
 }
 
-// mark is a strategy's name and the number of its style. A ghost is an earlier run, behind the current one.
+// mark identifies a strategy in a chart by its name and the number of its style. A ghost is an earlier run, which is
+// drawn behind the current one.
 type mark struct {
 	name  string
 	style int
@@ -41,13 +49,14 @@ type mark struct {
 
 type point struct{ X, Y float64 }
 
-// spot is a point with a glyph and its value; atLeast means that the value is a lower bound.
+// spot is a point of a curve that is marked with a glyph. atLeast means that its y value is a lower bound.
 type spot struct {
 	point
 	atLeast bool
 }
 
-// curve is one strategy's line. bound is the part where only a lower bound is known.
+// curve is the line of one strategy. bound is the dotted part of the line, which begins at the last exact value before
+// the first lower bound.
 type curve struct {
 	mark
 	line, bound []point
@@ -55,7 +64,7 @@ type curve struct {
 	ranges      []extent
 }
 
-// add appends a spot with its mark. From the first lower bound on, the curve is one of lower bounds.
+// add appends a point with a glyph. From the first lower bound on, all points belong to the dotted part.
 func (c *curve) add(s spot) {
 	c.marks = append(c.marks, s)
 	if !s.atLeast && len(c.bound) == 0 {
@@ -68,7 +77,7 @@ func (c *curve) add(s spot) {
 	c.bound = append(c.bound, s.point)
 }
 
-// bar is one strategy's figure, from 0 to high.
+// bar shows one strategy's figure as a bar from 0 to high.
 type bar struct {
 	mark
 	text    string // the figure in its unit
@@ -77,21 +86,23 @@ type bar struct {
 	ranges  extent // of several runs
 }
 
-// extent is the smallest and the largest run at one point.
+// extent is the range from the smallest to the largest value of several runs at one x value.
 type extent struct{ at, low, high float64 }
 
-// axis maps values onto the part of the chart's width or height from 0 to 1.
+// axis maps the values from low to high onto the width or the height of the chart, as a share from 0 to 1.
 type axis struct {
 	low, high float64
 	log       bool
 	ticks     []tick
 }
 
+// tick is a value of an axis at which a line crosses the chart.
 type tick struct {
 	value float64
 	label string // empty where there is no room
 }
 
+// share returns the position of a value on the axis, from 0 to 1. On a logarithmic axis, v must be above 0.
 func (a axis) share(v float64) float64 {
 	if a.log {
 		return math.Log(v/a.low) / math.Log(a.high/a.low)
@@ -106,6 +117,7 @@ func linear(high float64, unit results.Unit) axis {
 	}
 	a := axis{high: high}
 	step := above(high / 6)
+	// The tolerance prevents rounding errors from removing the last tick.
 	for i := 0.0; i*step <= high*(1+1e-9); i++ {
 		a.ticks = append(a.ticks, tick{i * step, short(i*step, unit)})
 	}
@@ -118,6 +130,8 @@ func logarithmic(low, high float64, unit results.Unit) axis {
 	if a.high/a.low < 4 { // put a flat line in the middle
 		a.low, a.high = below(a.low/2), above(a.high*2)
 	}
+	// Labels must not touch. Over many decades only some powers of ten have a label; over few decades their multiples by 2
+	// and 5 have one too.
 	span := math.Log10(a.high / a.low)
 	every := max(1, int(math.Ceil(span/6)))
 	for e := int(math.Floor(math.Log10(a.low))); e <= int(math.Ceil(math.Log10(a.high))); e++ {
@@ -132,7 +146,7 @@ func logarithmic(low, high float64, unit results.Unit) axis {
 	return a
 }
 
-// above returns the smallest value of 1, 2 or 5 times a power of ten that is not below v.
+// above returns the smallest number ≥ v that is 1, 2 or 5 times a power of ten.
 func above(v float64) float64 {
 	power := math.Pow(10, math.Floor(math.Log10(v)))
 	for _, step := range []float64{1, 2, 5} {
@@ -143,11 +157,11 @@ func above(v float64) float64 {
 	return 10 * power
 }
 
-// below returns the largest such value that is not above v: the reciprocals of 1, 2 and 5 are
-// again 1, 5 and 2 times a power of ten.
+// below returns the largest number ≤ v that is 1, 2 or 5 times a power of ten. It can use above, because the reciprocal
+// of such a number is such a number too.
 func below(v float64) float64 { return 1 / above(1/v) }
 
-// short writes a tick in a metric's unit without zeros at the end: 1 ms, not 1.00 ms.
+// short formats a value in the unit u without trailing zeros: 1 ms, not 1.00 ms.
 func short(v float64, u results.Unit) string {
 	number, unit, spaced := strings.Cut(strings.TrimSuffix(u.Format(v), "/s"), " ") // the axis has it
 	if strings.Contains(number, ".") {
@@ -159,7 +173,7 @@ func short(v float64, u results.Unit) string {
 	return number + " " + unit
 }
 
-// The sizes of a chart in pixels. On a phone that is 360 pixels wide, letters are at least 11 pixels high.
+// These sizes of a chart are in pixels. On a phone that is 360 pixels wide, letters are at least 11 pixels high.
 const (
 	chartWidth, chartHeight = 340, 240
 	letter                  = 8.3 // the width of a letter in a label, in a wide font
@@ -167,7 +181,7 @@ const (
 	hues                    = 7   // colours in the style sheet
 )
 
-// drawing is a chart in pixels, as the template takes it.
+// drawing is a chart with its elements in pixels, the input of the SVG template.
 type drawing struct {
 	chart
 	Width, Height float64
@@ -183,7 +197,7 @@ type drawing struct {
 	taken                    []box   // by texts and glyphs
 }
 
-// box is the rectangle of a text or a glyph.
+// box is the rectangle that a text or a glyph covers.
 type box struct{ left, top, right, bottom float64 }
 
 func (b box) covers(o box) bool {
@@ -200,15 +214,16 @@ type text struct {
 	X, Y        float64
 }
 
-// shape is a path with a title, which a browser shows under the pointer.
+// shape is an SVG path with a title, which browsers show as a tooltip.
 type shape struct{ Class, Path, Title string }
 
-// ID is the class of all elements of a style. The page's script uses it to hide them.
+// ID returns the CSS class that all elements of a style have, so that the page's script can hide them.
 func (m mark) ID() string { return fmt.Sprintf("s%d", m.style) }
 
-// class returns the classes of a style's colour.
+// class returns the CSS classes of an element of this kind, including that of the style's colour.
 func (m mark) class(kind string) string {
 	class := fmt.Sprintf("%s hue%d %s", kind, m.style%hues, m.ID())
+	// There are more styles than colours, so the second use of a colour is dashed.
 	if kind == "line" && m.style >= hues {
 		class += " dashed"
 	}
@@ -218,8 +233,9 @@ func (m mark) class(kind string) string {
 	return class
 }
 
-// glyph returns the path of a style's mark around a point.
+// glyph returns the glyph of a style, centred on a point.
 func (m mark) glyph(x, y float64) shape {
+	// The forms are circle, square, triangle, diamond, triangle, cross, plus and bar, which differ even without colours.
 	forms := []string{
 		"m-3 0a3 3 0 1 0 6 0a3 3 0 1 0-6 0", "m-2.7-2.7h5.4v5.4h-5.4z", "m0-3.4l3.2 5.6h-6.4z",
 		"m0-3.8l3.8 3.8l-3.8 3.8l-3.8-3.8z",
@@ -228,7 +244,7 @@ func (m mark) glyph(x, y float64) shape {
 	return shape{Class: m.class("glyph"), Path: fmt.Sprintf("M%.1f %.1f%s", x, y, forms[m.style%len(forms)])}
 }
 
-// Draw lays the chart out.
+// Draw computes the coordinates of all elements of the chart.
 func (c chart) Draw() drawing {
 	d := drawing{
 		chart: c, Width: chartWidth, Height: chartHeight,
@@ -257,6 +273,7 @@ func (c chart) Draw() drawing {
 		}
 	}
 	for _, m := range c.moments {
+		// If there is no room for the name, it is left out. The tooltip of the line always shows it.
 		x := d.at(point{m.at, d.y.low}).X
 		d.Shapes = append(d.Shapes, shape{"fault", fmt.Sprintf("M%.1f %.1fV%.1f", x, d.top, d.bottom), m.name})
 		name := shortened(m.name, 16)
@@ -268,9 +285,10 @@ func (c chart) Draw() drawing {
 	return d
 }
 
-// bar draws a strategy's name and value, and below them its bar.
+// bar draws the name and the value of a strategy, and the bar below them.
 func (d *drawing) bar(b bar, y float64) {
 	x := func(v float64) float64 { return d.left + v/d.y.high*(d.right-d.left) }
+	// room is the number of letters of the name that fit to the left of the value, with a gap of three letters.
 	room := int((chartWidth-letter*float64(utf8.RuneCountInString(b.text)))/letter) - 3
 	d.Texts = append(d.Texts, text{b.ID(), shortened(b.name, room), d.left, y + 16},
 		text{"end " + b.ID(), b.text, chartWidth - 2, y + 16})
@@ -287,7 +305,7 @@ func (d *drawing) bar(b bar, y float64) {
 	}
 }
 
-// at returns the coordinates of a point in the drawing.
+// at converts a point of the chart to pixels of the drawing.
 func (d *drawing) at(p point) point {
 	return point{d.left + d.x.share(p.X)*(d.right-d.left), d.bottom - d.y.share(p.Y)*(d.bottom-d.top)}
 }
@@ -296,9 +314,9 @@ func (d *drawing) line(class string, from, to point) {
 	d.Lines = append(d.Lines, svgLine{class, from.X, from.Y, to.X, to.Y})
 }
 
-// axes draws the axes with their ticks.
 func (d *drawing) axes() {
 	corner := point{d.left, d.bottom}
+	// The widest label of the y axis determines the left margin.
 	for _, t := range d.y.ticks {
 		y := d.at(point{d.x.low, t.value}).Y
 		d.line("grid", point{d.left, y}, point{d.right, y})
@@ -316,7 +334,7 @@ func (d *drawing) axes() {
 	}
 }
 
-// path joins points by straight lines.
+// path returns the SVG path of the straight lines that join the points.
 func (d *drawing) path(points []point) string {
 	var b strings.Builder
 	for i, p := range points {
@@ -326,6 +344,8 @@ func (d *drawing) path(points []point) string {
 	return b.String()
 }
 
+// curve draws the line, its dotted part of lower bounds, the range of the runs at each point, and the glyphs. It
+// reserves the places of the glyphs, so that no value is written over them.
 func (d *drawing) curve(v curve) {
 	d.Shapes = append(d.Shapes, shape{v.class("line"), d.path(v.line), v.name})
 	if len(v.bound) > 0 {
@@ -349,12 +369,12 @@ func (d *drawing) curve(v curve) {
 	}
 }
 
-// arrow points up from a lower bound.
+// arrow returns an upward arrow that begins at the point from. It is the sign of a lower bound.
 func (m mark) arrow(from point, title string) shape {
 	return shape{m.class("line"), fmt.Sprintf("M%.1f %.1fv-11m-3 3.5l3-3.5l3 3.5", from.X, from.Y), title}
 }
 
-// place returns the text of a value of the x axis: the text of its tick if it has one.
+// place returns the text for a value of the x axis: the label of its tick or, without a label, the formatted value.
 func (d *drawing) place(x float64) string {
 	for _, t := range d.x.ticks {
 		if t.value == x && t.label != "" {
@@ -364,7 +384,7 @@ func (d *drawing) place(x float64) string {
 	return short(x, d.xUnit)
 }
 
-// value writes a spot's value.
+// value formats the value of a spot, with "≥" if it is a lower bound.
 func (d *drawing) value(s spot) string {
 	if s.atLeast {
 		return "≥ " + short(s.Y, d.yUnit)
@@ -372,8 +392,8 @@ func (d *drawing) value(s spot) string {
 	return short(s.Y, d.yUnit)
 }
 
-// values writes the value at the curve's last mark, above, below or next to it, unless there is no room. More values
-// would cover the lines; the title of each mark has its value.
+// values writes the value next to the curve's last glyph if there is room. The other values are only in the tooltips of
+// their glyphs, because more texts would cover the lines.
 func (d *drawing) values(v curve) {
 	const above, below, up, down, aside, middle = 11.0, 3.0, -7.0, 17.0, 6.0, 4.0 // a letter is above its baseline
 	for _, s := range v.marks[max(0, len(v.marks)-1):] {
@@ -404,12 +424,12 @@ func (d *drawing) values(v curve) {
 	}
 }
 
-// Swatch draws a style for a legend.
+// Swatch draws the line and the glyph of a style for a legend.
 func (m mark) Swatch() drawing {
 	return drawing{Width: 30, Height: 12, Shapes: []shape{{m.class("line"), "M0 6H30", ""}, m.glyph(15, 6)}}
 }
 
-// file returns the chart for a separate file in light colours, with its title and, for curves, a legend.
+// file returns the drawing for a separate SVG file in light colours, with a title and, for curves, a legend.
 func (c chart) file() drawing {
 	d := c.Draw()
 	d.Alone, d.Style = true, template.CSS(tonesSource+chartStyle) // embedded, so it is safe
@@ -424,7 +444,8 @@ func (c chart) file() drawing {
 	return d
 }
 
-// shortened cuts the middle out of a name with more than most letters, because variants often differ at the end.
+// shortened returns the name with at most this many letters. It replaces the middle of a longer name by "…" and keeps
+// the end, because the names of variants often differ there.
 func shortened(name string, most int) string {
 	letters := []rune(name)
 	if len(letters) <= most {

@@ -19,7 +19,7 @@ func TestEndsOfALogarithmicAxis(t *testing.T) {
 	}
 }
 
-func TestTicksHaveNoIdleZeros(t *testing.T) {
+func TestTicksHaveNoTrailingZeros(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		v    float64

@@ -8,10 +8,11 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// farApart is the ratio of two values above which a linear axis is not readable.
+// farApart is the ratio of the largest to the smallest value above which a chart of rates has a logarithmic axis.
 const farApart = 30
 
-// overviews are the charts of one metric each: lines against the number of clients, or bars for a single number.
+// overviews lists the charts at the beginning of a section, each of one metric. A chart shows lines against the number
+// of clients, or bars if the section has only one number of clients.
 var overviews = []struct {
 	chart
 	metric string
@@ -27,7 +28,7 @@ var overviews = []struct {
 	}, "acq_per_s", "", false},
 	{chart{
 		name: "utilisation", Title: "Utilisation", YName: "share of the time that the lock was held",
-		Note: "In the rest of the time the lock was handed over, or no client wanted it.",
+		Note: "The rest of the time the lock was being handed over, or no client wanted it.",
 	}, "utilisation", "", false},
 	{chart{
 		name: "wait-p99", Title: "Wait p99, per client", YName: "99th percentile of the waits",
@@ -49,7 +50,7 @@ var overviews = []struct {
 
 const rises = " A rising line means that an acquisition costs the server more with more clients."
 
-// Overview returns a chart for each metric with at least one known value.
+// Overview returns the charts of overviews for which at least one strategy has a known value.
 func (f family) Overview() []chart {
 	var all []chart
 	for _, o := range overviews {
@@ -68,20 +69,22 @@ func (f family) Overview() []chart {
 	return all
 }
 
-// pace returns the note on what the throughput depends on apart from the lock; "" if arrivals or bursts determine it.
+// pace returns the note under the throughput chart, which states how throughput depends on the holds; "" if arrivals or
+// bursts determine the throughput.
 func (f family) pace() string {
-	w, note := f.top().workload, "Longer holds lower it."
+	w, note := f.top().workload, "Longer holds lower the throughput."
 	noGap := func(c cell) bool { return c.Figure(results.MustMetric("gap")) == nil }
 	switch {
 	case w.Rate > 0 || w.Burst > 0:
 		return ""
 	case !slices.ContainsFunc(f.top().cells, noGap):
-		note = "Longer holds lower it: where the mean holds differ, compare the gap."
+		note = "Longer holds lower the throughput: where the mean holds differ, compare the gap."
 	}
 	return note
 }
 
-// withBars draws a metric as one bar for each strategy; false if there is nothing to draw.
+// withBars returns the chart with one bar per strategy, which shows the metric; false if no figure is above 0 and the
+// metric is not a percentage.
 func (a arena) withBars(c chart, m results.Metric) (chart, bool) {
 	c.y = axis{}
 	if m.Unit == results.Percent {
@@ -100,8 +103,8 @@ func (a arena) withBars(c chart, m results.Metric) (chart, bool) {
 	return c, c.y.high > 0
 }
 
-// withGrowth draws a metric against the number of clients, with one line per strategy; false if
-// there is nothing to draw.
+// withGrowth returns the chart with one line per strategy, which shows the metric against the number of clients; false
+// if no strategy has a positive figure.
 func (f family) withGrowth(c chart, m results.Metric, log bool) (chart, bool) {
 	var clients []float64
 	for _, a := range f.arenas {
@@ -163,7 +166,7 @@ func (f family) lines(m results.Metric, log bool) []curve {
 	return all
 }
 
-// span returns the smallest and the largest positive y of all curves; false if there is none.
+// span returns the smallest and the largest positive y value of all curves; false if there is none.
 func span(curves []curve) (low, high float64, ok bool) {
 	low, high = math.Inf(1), 0
 	for _, c := range curves {
@@ -177,11 +180,11 @@ func span(curves []curve) (low, high float64, ok bool) {
 }
 
 var fairness = chart{
-	Title: "Acquisitions of each client", Note: "The broken line is an even share. A client at 0 made no acquisition.",
+	Title: "Acquisitions of each client", Note: "The dotted line is an even share. A client at 0 made no acquisition.",
 	XName: "clients, from the fewest acquisitions to the most", YName: "acquisitions, in even shares",
 }
 
-// Details returns the charts of one arena.
+// Details returns the charts about a single number of clients: percentiles, fairness and the course of the run.
 func (a arena) Details() []chart {
 	named := func(name, title, note, x, y string) chart {
 		return chart{
@@ -206,14 +209,16 @@ func (a arena) Details() []chart {
 	return slices.DeleteFunc(all, func(c chart) bool { return len(c.curves) == 0 })
 }
 
-// The x axis of percentiles is 1/(1−q): each power of ten adds a nine to the percentile.
+// The x axis of the percentile charts is 1/(1−q) for the quantile q: each further power of ten adds a nine to the
+// percentile.
 const (
 	mostNines  = 4.0  // decades
 	perDecade  = 14.0 // points of a curve
 	nanosecond = 1.0  // the smallest duration on a logarithmic axis
 )
 
-// withPercentiles draws durations against their percentiles; without curves if there are none.
+// withPercentiles returns the chart with a curve for each cell that has durations, which shows the durations against
+// their percentiles. If no cell has any, it returns the zero chart.
 func withPercentiles(c chart, cells []cell, of func(results.Run) results.Distribution) chart {
 	c.x = axis{low: 1, high: 100, log: true}
 	for _, one := range cells {
@@ -249,8 +254,8 @@ func withPercentiles(c chart, cells []cell, of func(results.Run) results.Distrib
 	return c
 }
 
-// percentiles returns the cell's curve up to the last percentile that this number of
-// durations supports.
+// percentiles returns the curve of a cell. It ends at the highest percentile for which the number of observed durations
+// is large enough.
 func (c cell) percentiles(survival results.Survival, observed int64) curve {
 	drawn := curve{mark: c.mark}
 	most := min(mostNines, math.Log10(max(2, float64(observed))))
@@ -287,8 +292,8 @@ func (c cell) percentiles(survival results.Survival, observed int64) curve {
 	return drawn
 }
 
-// withShares draws each client's acquisitions, divided by their mean, in ascending order; without
-// curves if they were not recorded.
+// withShares returns the chart with the number of acquisitions of each client, divided by the mean of all clients, in
+// ascending order. It has no curves if the acquisitions per client were not recorded.
 func (a arena) withShares(fig chart) chart {
 	most := 2.0
 	for _, c := range a.cells {
@@ -315,7 +320,7 @@ func (a arena) withShares(fig chart) chart {
 	return fig
 }
 
-// thinned keeps about this many of a line's points, including both ends.
+// thinned returns at most this many points of a line, spaced evenly and including both ends.
 func thinned[T any](line []T, most int) []T {
 	if len(line) <= most {
 		return line
@@ -327,10 +332,11 @@ func thinned[T any](line []T, most int) []T {
 	return kept
 }
 
-// mostSlices is the largest number of slices that a timeline shows.
+// mostSlices is the largest number of slices that a timeline shows. If there are more, neighbouring slices are joined.
 const mostSlices = 120
 
-// withCourse draws the throughput over the window; without curves if no strategy has two slices.
+// withCourse returns the chart with the throughput of each strategy over the window. It has no curves if no strategy
+// has at least two slices.
 func (a arena) withCourse(fig chart) chart {
 	seconds := 0.0
 	for _, c := range a.cells {
@@ -362,7 +368,7 @@ func (a arena) withCourse(fig chart) chart {
 	return fig
 }
 
-// charts returns the charts of all families, each with a unique name.
+// charts returns the charts of all sections, each with a unique name, by which WriteChart selects it.
 func charts(files []results.File) []chart {
 	var all []chart
 	for i, f := range families(files) {

@@ -13,13 +13,13 @@ type Curves struct {
 	Curves                    []Curve
 }
 
-// Curve is the line of one lock.
+// Curve is the line of one lock, with its points in ascending order of X.
 type Curve struct {
 	Name   string
 	Points []Spot // by X
 }
 
-// Spot is a duration Y in nanoseconds at a rate X; AtLeast means that Y is a lower bound.
+// Spot is a duration Y in nanoseconds at a rate X per second. AtLeast means that Y is a lower bound.
 type Spot struct {
 	X, Y    float64
 	AtLeast bool

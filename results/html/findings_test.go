@@ -10,7 +10,7 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// even returns a report of two locks, a and b, without findings.
+// even returns a report of two locks, a and b. Its runs have no figures and cause no findings.
 func even(rounds int) *results.Report {
 	w := workloads.Default()
 	w.Clients, w.Hold = 100, workloads.Fixed(time.Millisecond)
@@ -24,9 +24,9 @@ func even(rounds int) *results.Report {
 	return r
 }
 
-// TestFindingsOfAPage checks that findings on untrusted runs come first, with the number of their section and the name
-// of their file.
-func TestFindingsOfAPage(t *testing.T) {
+// TestPageFindings checks that findings about untrusted runs come first. If the page has several sections, each finding
+// must name its section. If it has several files, a finding about a whole file must name the file.
+func TestPageFindings(t *testing.T) {
 	t.Parallel()
 	a, b, bad := even(1), even(1), even(1)
 	a.Runs[0].Invalid, a.Interrupted = results.PlainTexts("x"), true
@@ -75,8 +75,8 @@ func TestFindingsOfAPage(t *testing.T) {
 	}
 }
 
-// TestFamilies checks that workloads that differ only in clients form one family, and that other workloads and files
-// form separate ones.
+// TestFamilies checks that workloads form one family only if they are in the same file and differ only in the number of
+// clients.
 func TestFamilies(t *testing.T) {
 	t.Parallel()
 	w := even(1).Workload
@@ -100,10 +100,10 @@ func TestFamilies(t *testing.T) {
 	}
 }
 
-// TestPace checks that the throughput chart mentions the gap only if the gap is known.
+// TestPace checks that the note on the throughput chart mentions the gap only if the gap of every strategy is known.
 func TestPace(t *testing.T) {
 	t.Parallel()
-	const lower = "Longer holds lower it"
+	const lower = "Longer holds lower the throughput"
 	for want, change := range map[string]func(*results.Report){
 		lower + ".": func(r *results.Report) { r.Runs[0].Speed.Gap = new(1e5) },
 		lower + ": where the mean holds differ, compare the gap.": func(r *results.Report) {

@@ -12,7 +12,7 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// Live is what the page shows while lockbench measures.
+// Live is the state that the live page shows while lockbench measures.
 type Live struct {
 	Now     Progress
 	Report  *results.Report // so far, its last run may be in progress; nil before the first run
@@ -29,13 +29,14 @@ type Progress struct {
 	End       time.Time // expected; zero if it is not known
 }
 
-// WriteLive writes the page with its script, which replaces the content of main by each new frame.
+// WriteLive writes the whole live page. When the page's script receives a frame, it replaces the content of the main
+// element.
 func WriteLive(w io.Writer, l Live) error { return write(w, "the live page", "live", l) }
 
-// WriteSeen writes a frame: the content of the page's main element.
+// WriteSeen writes a frame, which is the new content of the page's main element.
 func WriteSeen(w io.Writer, l Live) error { return write(w, "a frame of the live page", "seen", l) }
 
-// Style returns the style sheet of the report.
+// Style returns the style sheet, which is the same as that of the report's page.
 func (l Live) Style() template.CSS { return template.CSS(tonesSource + styleSource + chartStyle) }
 
 func (l Live) file() []results.File {
@@ -45,10 +46,10 @@ func (l Live) file() []results.File {
 	return []results.File{{Report: l.Report}}
 }
 
-// Sections have the tables of the figures so far.
+// Sections returns the sections with the figures of the runs so far.
 func (l Live) Sections() []family { return families(l.file()) }
 
-// Extras are the tables of bursts, of faults and of the audit.
+// Extras returns the tables of mixed strategies, bursts, faults and the audit.
 func (l Live) Extras() (all []table) {
 	for _, f := range l.file() {
 		all = append(all, extras(f)...)
@@ -56,10 +57,11 @@ func (l Live) Extras() (all []table) {
 	return all
 }
 
-// phases are the phases of a session without a disturbance.
+// phases lists the phases of an undisturbed session. Status names only phases that are not in this list.
 var phases = []string{"", "start", "baselines", "prepare", "warm-up", "measure", "drain", "verify"}
 
-// Status is the text that a screen reader speaks when it changes: once a run, and when a run is disturbed.
+// Status returns the text that a screen reader speaks. The text changes once per run, and when something disturbs the
+// session.
 func (l Live) Status() string {
 	text := "Before the first run"
 	if l.Now.Run > 0 {
@@ -71,7 +73,8 @@ func (l Live) Status() string {
 	return text
 }
 
-// End is when the session is expected to end, on the clock of lockbench's machine; "" if that is not known.
+// End returns the time at which the session is expected to end, in the time zone of the machine that runs lockbench; ""
+// if it is not known.
 func (l Live) End() string {
 	if l.Now.End.IsZero() {
 		return ""
@@ -79,14 +82,14 @@ func (l Live) End() string {
 	return l.Now.End.Format("15:04:05 MST")
 }
 
-// part is a progress bar: Done is the finished part of Whole.
+// part is a progress bar of which the share Done ÷ Whole is filled.
 type part struct {
 	Name        string
 	Done, Whole float64
 	Text        string
 }
 
-// Parts are the progress bars of the session and of the window.
+// Parts returns the progress bars of the session and of the current window; nil before the first run.
 func (l Live) Parts() []part {
 	if l.Report == nil || l.Now.Run == 0 {
 		return nil
@@ -119,7 +122,7 @@ func (l Live) Parts() []part {
 	}
 }
 
-// Run is the last run; nil before the first.
+// Run returns the last run, which may be in progress; nil before the first one.
 func (l Live) Run() *results.Run {
 	if l.Report == nil || len(l.Report.Runs) == 0 {
 		return nil
@@ -127,12 +130,13 @@ func (l Live) Run() *results.Run {
 	return &l.Report.Runs[len(l.Report.Runs)-1]
 }
 
-// current reports whether a run is the one that is being measured.
+// current reports whether this run is the one in progress.
 func (l Live) current(run results.Run) bool {
 	return run.Title() == l.Now.Title && run.Round == l.Now.Round
 }
 
-// Runs has a row for each strategy and point, and a column for each round, with the state of each run.
+// Runs returns a table with the state of each run. It has a row for each strategy and point, and a column for each
+// round.
 func (l Live) Runs() *table {
 	if l.Report == nil {
 		return nil
@@ -151,7 +155,8 @@ func (l Live) Runs() *table {
 	return t
 }
 
-// state returns the state of a strategy's run in a round, in a few words.
+// state returns the state of a strategy's run in a round: done (with the throughput), cut short, running, left out or
+// pending.
 func (l Live) state(s results.Summary, round int) string {
 	at := slices.IndexFunc(s.Runs, func(r results.Run) bool { return r.Round == round })
 	running := l.current(results.Run{Strategy: s.Name, Point: s.Point, Round: round})
@@ -171,10 +176,10 @@ func (l Live) state(s results.Summary, round int) string {
 	case slices.ContainsFunc(l.Report.LeftOut, func(o results.LeftOut) bool { return o.Strategy == s.Name }):
 		return "left out"
 	}
-	return "to come"
+	return "pending"
 }
 
-// Longest lists the five clients with the longest waits in progress.
+// Longest returns a table of the five longest waits in progress.
 func (l Live) Longest() *table {
 	if l.Run() == nil {
 		return nil
@@ -188,7 +193,8 @@ func (l Live) Longest() *table {
 	return t
 }
 
-// bySecond are the charts of a run over time, one for each figure per second.
+// bySecond lists the charts of a run over time. Each shows one figure of the run's slices, which are about a second
+// long.
 var bySecond = []struct {
 	chart
 	unit results.Unit
@@ -232,9 +238,9 @@ var bySecond = []struct {
 	},
 }
 
-const withAge = "Waits under way count with their age."
+const withAge = "Waits in progress count with their age."
 
-// figure returns a count divided by a time; nil if the count is not known.
+// figure returns a count divided by a time in seconds; nil if the count is not known.
 func figure[N int64 | float64](count *N, by float64) *results.Figure {
 	if count == nil {
 		return nil
@@ -249,14 +255,15 @@ func bound(b *results.Bound) *results.Figure {
 	return &results.Figure{Value: float64(b.NS), AtLeast: b.AtLeast}
 }
 
-// These limits keep frames cheap: one is made every second while clients are measured.
+// These limits keep frames small. A frame is made every second, and making it must not disturb the clients that are
+// being measured.
 const (
 	mostGhosts  = 8
 	ghostPoints = 60 // of a ghost's line
 )
 
-// Shown returns the runs in the charts over time: first the current run, then as ghosts the last complete run of each
-// strategy with the same workload, the newest first.
+// Shown returns the runs that the charts over time show. The current run comes first. Each strategy's last complete run
+// under the same workload follows as a ghost, the newest first, up to mostGhosts of them.
 func (l Live) Shown() (all []cell) {
 	run := l.Run()
 	if run == nil {
@@ -288,8 +295,8 @@ func (l Live) Shown() (all []cell) {
 	return all
 }
 
-// Seconds returns the charts of these runs over time, with the first run in front and the faults of the current run as
-// marks, and a chart of each client's acquisitions.
+// Seconds returns the charts of these runs over time, followed by a chart of each client's acquisitions. The first run
+// is drawn in front, with the injections of its faults as vertical lines.
 func (l Live) Seconds(shown []cell) (all []chart) {
 	if len(shown) == 0 {
 		return nil

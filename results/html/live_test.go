@@ -9,7 +9,7 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// under returns a session in the middle of the last of these runs.
+// under marks the last run of r as in progress, and returns the live state at that time.
 func under(r *results.Report) Live {
 	run := &r.Runs[len(r.Runs)-1]
 	run.Partial, run.WindowNS = true, 2e9
@@ -21,14 +21,13 @@ func under(r *results.Report) Live {
 	}
 }
 
-// cut returns a report with only its first runs.
+// cut removes runs from the end of r until only the given number of runs is left. It returns r.
 func cut(r *results.Report, runs int) *results.Report {
 	r.Runs = r.Runs[:runs]
 	return r
 }
 
-// The list has every run of the session with its state.
-func TestTheLivePageListsEveryRunWithItsState(t *testing.T) {
+func TestLivePageListsRunsWithState(t *testing.T) {
 	t.Parallel()
 	r := synthetic([]string{"spin", "pubsub", "handoff", "blpop"}, []int{10}, 2)
 	byRound := func(a, b results.Run) int { return a.Round - b.Round }
@@ -41,7 +40,7 @@ func TestTheLivePageListsEveryRunWithItsState(t *testing.T) {
 	want := [][]string{
 		{"spin", "done, " + speed(0), "done, " + speed(4)},
 		{"pubsub", "done, " + speed(1) + ", not trusted", "running"},
-		{"handoff", "done, " + speed(2), "to come"},
+		{"handoff", "done, " + speed(2), "pending"},
 		{"blpop", "done, " + speed(3), "left out"},
 	}
 	if got := l.Runs(); fmt.Sprint(got.Rows) != fmt.Sprint(want) || len(got.Head) != 3 {
@@ -54,9 +53,9 @@ func TestTheLivePageListsEveryRunWithItsState(t *testing.T) {
 	}
 }
 
-// Ghosts are the last complete runs of strategies with the same workload, in the colours of their strategies and behind
-// the current run.
-func TestGhostsAreTheLastRunsWithTheSameWorkload(t *testing.T) {
+// Behind the current run, the charts must show ghosts: the last complete run of each strategy under the same workload.
+// Each ghost must have the colour of its strategy.
+func TestGhostsAreLastRunsOfSameWorkload(t *testing.T) {
 	t.Parallel()
 	r := synthetic([]string{"spin", "pubsub", "handoff"}, []int{10, 50}, 2)
 	slices.SortStableFunc(r.Runs, func(a, b results.Run) int { return a.Round - b.Round })
@@ -104,7 +103,7 @@ func TestGhostsAreTheLastRunsWithTheSameWorkload(t *testing.T) {
 	}
 }
 
-// A frame has a limited size, however many strategies the session has.
+// A report has 40 strategies. The charts must show at most mostGhosts ghosts, so that the size of a frame is limited.
 func TestGhostsAreBounded(t *testing.T) {
 	t.Parallel()
 	var names []string
@@ -117,7 +116,7 @@ func TestGhostsAreBounded(t *testing.T) {
 	}
 }
 
-func TestTheLivePageHasTheProgress(t *testing.T) {
+func TestLivePageProgress(t *testing.T) {
 	t.Parallel()
 	r := cut(synthetic([]string{"spin", "pubsub"}, []int{10}, 2), 3)
 	l := under(r)
@@ -136,8 +135,9 @@ func TestTheLivePageHasTheProgress(t *testing.T) {
 	}
 }
 
-// A screen reader speaks the status when it changes: it must not change within an undisturbed run.
-func TestTheStatusChangesOnceARun(t *testing.T) {
+// The status must change only from run to run, unless the servers stop answering, because a screen reader speaks each
+// change.
+func TestStatusChangesOncePerRun(t *testing.T) {
 	t.Parallel()
 	l := under(synthetic([]string{"spin"}, []int{10}, 2))
 	for _, phase := range phases {

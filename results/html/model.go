@@ -12,19 +12,20 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// arena is one workload with the strategies that ran it.
+// arena is one workload together with the strategies that were measured under it.
 type arena struct {
 	workload workloads.Spec
 	cells    []cell
 }
 
-// cell is a strategy in an arena.
+// cell is the summary of one strategy in an arena, with its style in charts.
 type cell struct {
 	results.Summary
 	mark
 }
 
-// family is a list of arenas of a report that differ only in the number of clients, in ascending order.
+// family is a section of the page. It holds the arenas of one report that differ only in the number of clients, in
+// ascending order of that number.
 type family struct {
 	Title  string
 	Open   bool // the page shows it unfolded
@@ -33,7 +34,8 @@ type family struct {
 	arenas []arena
 }
 
-// families groups the runs of each file by workload and clients.
+// families groups the strategies of each file into sections and, within a section, by number of clients. A strategy has
+// the same style in all sections.
 func families(files []results.File) []family {
 	var all []family
 	var names []string
@@ -83,8 +85,8 @@ func (f *family) add(c cell) {
 	f.arenas[at].cells = append(f.arenas[at].cells, c)
 }
 
-// kind returns the same text for workloads that differ only in clients, and in the instances
-// that follow from the clients.
+// kind returns a key that two workloads share if they differ only in the seed, the number of clients, and the number of
+// instances that follows from the clients.
 func kind(w workloads.Spec) string {
 	if w.Instances == min(workloads.DefaultInstances, w.Clients) {
 		w.Instances = 0
@@ -96,7 +98,7 @@ func kind(w workloads.Spec) string {
 // top returns the arena with the most clients.
 func (f family) top() arena { return f.arenas[len(f.arenas)-1] }
 
-// title describes what all arenas of the family have in common, and the numbers of clients.
+// title returns the description of the workload, with the numbers of clients of all arenas.
 func (f family) title() string {
 	text := f.top().workload.Describe()
 	for _, fault := range f.top().workload.Faults {
@@ -113,7 +115,7 @@ func (f family) title() string {
 	return words.And(clients) + " clients on " + rest
 }
 
-// Strategies returns a cell of each strategy.
+// Strategies returns one cell for each strategy of the family, for the legend.
 func (f family) Strategies() []cell {
 	var all []cell
 	for _, a := range f.arenas {
@@ -126,7 +128,7 @@ func (f family) Strategies() []cell {
 	return all
 }
 
-// Table returns the table with a row for each strategy, in a sweep at each number of clients.
+// Table returns the table with a row for each strategy and, in a sweep, for each number of clients.
 func (f family) Table() table {
 	var all []results.Summary
 	for _, a := range f.arenas {
@@ -140,27 +142,27 @@ func (f family) Table() table {
 	return tableOf("", results.Columns(results.PageGroup, nil), all)
 }
 
-// Arenas returns the arenas with the most clients first.
+// Arenas returns the arenas, the one with the most clients first.
 func (f family) Arenas() []arena {
 	arenas := slices.Clone(f.arenas)
 	slices.Reverse(arenas)
 	return arenas
 }
 
-// Note explains how several runs are shown; "" for one.
+// Note explains how the charts show several runs of a strategy; "" if there is only one.
 func (f family) Note() string {
 	if len(f.top().cells[0].Used) <= 1 {
 		return ""
 	}
-	return "Points and bars are medians of the valid runs; strokes show the smallest and the largest. " +
+	return "Points and bars are medians of the valid runs; strokes show the smallest and the largest value. " +
 		"Percentiles combine all valid runs; shares and timelines show the run with the median throughput."
 }
 
-// Title names the arena within its family.
+// Title returns the heading of the arena within its section.
 func (a arena) Title() string { return fmt.Sprintf("%d clients", a.workload.Clients) }
 
-// typical returns the used run with the median throughput. It stands for all runs where
-// runs cannot be combined.
+// typical returns the used run with the median throughput. It represents all runs in charts that cannot combine several
+// runs.
 func (c cell) typical() results.Run {
 	runs := slices.Clone(c.Used)
 	slices.SortStableFunc(runs, func(a, b results.Run) int { return cmp.Compare(a.Speed.PerSecond, b.Speed.PerSecond) })

@@ -1,6 +1,6 @@
-// Package html shows reports as one page for a browser: findings in plain words, figures as
-// pictures, and the commands to repeat the measurement. The page needs no network. Without its script it is complete,
-// but tables cannot be sorted and strategies cannot be hidden.
+// Package html writes one or more reports as a page for a browser, with findings in plain words, tables, charts, and
+// the commands that repeat the measurements. The page fetches nothing from the network. If scripts are disabled, the
+// page is complete, but tables cannot be sorted and strategies cannot be hidden.
 package html
 
 import (
@@ -39,11 +39,11 @@ var (
 	//go:embed live.html.tmpl
 	liveSource string
 
-	// Script is the script of every page.
+	// Script is the JavaScript of every page. A page allows it by passing it to Policy.
 	//go:embed page.js
 	Script string
 
-	// templates are parsed when the first page is made: most commands make none.
+	// templates parses the templates when the first page is written, because most commands write none.
 	templates = sync.OnceValue(func() *template.Template {
 		all := template.Must(template.New("page").Funcs(template.FuncMap{
 			"script": func() template.JS { return template.JS(Script) }, // embedded, so it is safe
@@ -54,7 +54,7 @@ var (
 	})
 )
 
-// Policy is a Content-Security-Policy that lets a page run only these scripts, and fetch nothing.
+// Policy returns a Content-Security-Policy that lets a page run only these scripts and fetch nothing.
 func Policy(scripts ...string) string {
 	hashes := ""
 	for _, script := range scripts {
@@ -65,7 +65,6 @@ func Policy(scripts ...string) string {
 		"; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
 }
 
-// pageData is the data of the template.
 type pageData struct {
 	Title    string
 	Style    template.CSS
@@ -76,20 +75,20 @@ type pageData struct {
 	Files    []source
 }
 
-// judged is the result of a threshold.
+// judged is the result of a threshold, as the page shows it.
 type judged struct {
 	Passed bool
 	Text   string
 }
 
-// sorted is the findings of a sort.
+// sorted holds the texts of all findings of one sort.
 type sorted struct {
 	Sort  findings.Sort
 	Texts []string
 }
 
-// bySort groups findings by sort. first has the best lock and the sorts that cast doubt on the figures, rest has the
-// others.
+// bySort groups findings by sort. The groups in first are those about the best lock, untrusted figures, unsafe locks
+// and crossed thresholds. rest holds all other groups.
 func bySort(list []findings.Finding) (first, rest []sorted) {
 	texts := map[findings.Sort][]string{}
 	for _, f := range list {
@@ -110,14 +109,15 @@ func bySort(list []findings.Finding) (first, rest []sorted) {
 	return first, rest
 }
 
-// table has a row for each strategy; its title is "" in an arena.
+// table is a table of the page with a row for each strategy. The title is "" if the table belongs to a section.
 type table struct {
 	Title string
 	Head  []string
 	Rows  [][]string
 }
 
-// source is a file, and how it was measured.
+// source describes a report file: the conditions of its measurement, warnings, and the command that repeats the
+// measurement.
 type source struct {
 	Name      string
 	Extras    []table // of bursts, of faults and of the audit
@@ -126,7 +126,7 @@ type source struct {
 	Reproduce string
 }
 
-// Write writes the page of these reports.
+// Write writes one page about all these reports.
 func Write(w io.Writer, files []results.File) error {
 	all := families(files)
 	page := pageData{
@@ -147,7 +147,7 @@ func Write(w io.Writer, files []results.File) error {
 	return write(w, "the page", "page", page)
 }
 
-// write writes what a template makes, or nothing if it fails.
+// write executes a template and writes its output. If the template fails, it writes nothing.
 func write(w io.Writer, what, name string, data any) error {
 	var encoded bytes.Buffer
 	if err := templates().ExecuteTemplate(&encoded, name, data); err != nil {
@@ -156,7 +156,7 @@ func write(w io.Writer, what, name string, data any) error {
 	return words.Write(w, what, encoded.Bytes())
 }
 
-// WriteDocument writes a document other than a report as a page. of is a layout.Page in HTML form.
+// WriteDocument writes a page with the given HTML as its content, instead of a report.
 func WriteDocument(w io.Writer, title string, of *layout.Page) error {
 	var body bytes.Buffer
 	if err := of.Save(&body, title); err != nil {
@@ -172,7 +172,8 @@ func WriteDocument(w io.Writer, title string, of *layout.Page) error {
 	})
 }
 
-// WriteChart writes one chart as an SVG file with a title and a legend.
+// WriteChart writes the chart of this name as an SVG file with a title and a legend. Its error for an unknown name
+// lists all charts.
 func WriteChart(w io.Writer, files []results.File, name string) error {
 	var names []string
 	for _, c := range charts(files) {
@@ -184,7 +185,8 @@ func WriteChart(w io.Writer, files []results.File, name string) error {
 	return fmt.Errorf("unknown chart %q (charts: %s)", name, strings.Join(names, ", "))
 }
 
-// found returns the findings of all families and of their files, the worst first.
+// found returns the findings about all sections and files, the worst first. It merges findings about the same
+// strategies that differ only in their figures.
 func found(all []family, files []results.File) []findings.Finding {
 	var list []findings.Finding
 	var from []string
@@ -235,7 +237,7 @@ func sourceOf(f results.File) source {
 	return s
 }
 
-// extras are the tables of bursts, of faults and of the audit.
+// extras returns those tables of mixed strategies, bursts, faults and the audit for which the report has figures.
 func extras(f results.File) (all []table) {
 	tables := append([]results.Table{
 		results.TableOf(results.MixedGroup, f.Report), results.TableOf(results.HerdGroup, f.Report),
@@ -249,7 +251,7 @@ func extras(f results.File) (all []table) {
 	return all
 }
 
-// tableOf returns a table with one row per strategy.
+// tableOf returns a table with one row per summary, and the strategy's name in the first column.
 func tableOf(title string, columns []results.Column, all []results.Summary) table {
 	t := table{Title: title, Head: []string{"strategy"}}
 	for _, c := range columns {
@@ -265,7 +267,8 @@ func tableOf(title string, columns []results.Column, all []results.Summary) tabl
 	return t
 }
 
-// reproduce returns the command that repeats the measurement, of a merged report by a single generator.
+// reproduce returns the shell command that repeats the measurement. For a merged report, the command measures the whole
+// workload with a single generator.
 func reproduce(f results.File) string {
 	var names []string
 	for _, s := range f.Strategies {
@@ -287,7 +290,7 @@ func reproduce(f results.File) string {
 	return strings.Join(line, " ")
 }
 
-// where returns the flags that select the Redis.
+// where returns the flags that select the Redis servers, including the topology and the image.
 func where(f results.File) []string {
 	var words []string
 	switch r := f.Redis; r.Source {
@@ -316,7 +319,7 @@ func where(f results.File) []string {
 	if t := f.Redis.Topology; t != "" && t != "single" && f.Redis.Source != "address" {
 		words = append(words, "--topology", t)
 	}
-	// An image that was built on this machine is not available elsewhere.
+	// An image that lockbench built on this machine is not available elsewhere, so the command omits it.
 	if image := f.Redis.Image; image != "" && !strings.HasPrefix(image, "lockbench-redis:") {
 		words = append(words, "--image", image)
 	}

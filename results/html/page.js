@@ -1,9 +1,9 @@
 // The page is complete without this script. It sorts tables and hides strategies. The live page calls arrange for each
-// frame, so that what a reader chose remains.
-var chosen = { order: new Map(), hidden: new Set() }; // order by table and column; document.write declares them again
+// frame, so that it keeps the reader's choices.
+var chosen = { order: new Map(), hidden: new Set() }; // order of each table; var, because document.write declares them again
 var scales = { ns: 1e-9, "µs": 1e-6, ms: 1e-3, s: 1, k: 1e3, M: 1e6, G: 1e9, KB: 1e3, MB: 1e6, GB: 1e9 };
 
-// figure is the number that a cell begins with, in the base unit.
+// figure returns the number at the beginning of a cell in its base unit, such as seconds; NaN if there is none.
 function figure(text) {
 	const found = /^(?:done, |[≥~<\s])*([−-]?)([\d.]+) ?([a-zµ]*)/i.exec(text);
 	return found ? Number(found[2]) * (scales[found[3]] ?? 1) * (found[1] ? -1 : 1) : NaN;
@@ -24,7 +24,7 @@ function sort(table, column, direction) {
 	});
 }
 
-// hide uses a style sheet, so that it also applies to later frames.
+// hide hides the chosen strategies by a style sheet, so that they stay hidden in later frames.
 function hide() {
 	document.querySelector("#hidden").textContent =
 		[...chosen.hidden].map(style => `@media screen { figure .${style} { visibility: hidden } }`).join("");
@@ -37,7 +37,8 @@ function button(around) {
 	return made;
 }
 
-// sortable is false if a row has no name: in some documents it continues the row above it.
+// sortable returns whether a table has several rows, each with a name. In some documents a row without a name continues
+// the row above it.
 function sortable(table) {
 	const rows = [...table.tBodies[0].rows];
 	return rows.length > 1 && rows.every(row => row.cells[0].textContent);

@@ -15,7 +15,9 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// TestPages checks what must hold for every page.
+// TestPages checks all test pages. No page may be too large or contain a URL. A browser must fetch nothing for a page,
+// and run only the page's own script. Charts must be well-formed, have no undefined coordinates, and set no fonts or
+// colours of their own.
 func TestPages(t *testing.T) {
 	t.Parallel()
 	for name, page := range written() {
@@ -55,13 +57,12 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// withoutScript removes the embedded script from a page, and returns how often it occurred.
+// withoutScript removes the embedded script from a page, and also returns how often the page contained it.
 func withoutScript(page string) (string, int) {
 	own := "<script>" + Script + "</script>"
 	return strings.ReplaceAll(page, own, ""), strings.Count(page, own)
 }
 
-// picturesOf returns the pictures of a page, in order.
 func picturesOf(page string) []string {
 	var all []string
 	for _, rest := range strings.Split(page, "<svg ")[1:] {
@@ -83,7 +84,7 @@ func wellFormed(document string) error {
 	}
 }
 
-// TestHostileNames checks that hostile names are shown as text and have no effect.
+// TestHostileNames checks that names that contain HTML or scripts appear on a page as plain text.
 func TestHostileNames(t *testing.T) {
 	t.Parallel()
 	page := written()["hostile"]
@@ -104,7 +105,7 @@ func TestHostileNames(t *testing.T) {
 	}
 }
 
-// TestText compares the words of a page, without its pictures, with the golden file.
+// TestText compares the words of the page "rounds", without those in its charts, with the golden file.
 func TestText(t *testing.T) {
 	t.Parallel()
 	page, _ := withoutScript(written()["rounds"])
@@ -151,8 +152,8 @@ func TestCharts(t *testing.T) {
 	}
 }
 
-// TestBars checks that each strategy has its name and value, that the scale of a share ends at 100 %, and that the bar
-// of a lower bound is open.
+// TestBars checks that an unknown value has a bar with a label but no height, that the axis of a share ends at 100 %,
+// and that the bar of a lower bound has an open end.
 func TestBars(t *testing.T) {
 	t.Parallel()
 	r := synthetic([]string{"spin", "pubsub"}, []int{100}, 1)
@@ -179,7 +180,8 @@ func TestBars(t *testing.T) {
 	}
 }
 
-// TestValues checks that a value is left out if marks leave no room, and that no two values overlap.
+// TestValues draws nine marks close together. Some of their values must be left out for lack of room, and no two of the
+// others may overlap.
 func TestValues(t *testing.T) {
 	t.Parallel()
 	crowd := chart{x: linear(10, results.Number), y: linear(10, results.Number)}
@@ -200,7 +202,8 @@ func TestValues(t *testing.T) {
 	}
 }
 
-// TestCensoredPart checks that a curve is dotted where waits had not ended, and only there.
+// TestCensoredPart checks that a curve is dotted exactly where only lower bounds are known, because some waits had not
+// ended.
 func TestCensoredPart(t *testing.T) {
 	t.Parallel()
 	r := synthetic([]string{"spin"}, []int{100}, 1)
@@ -234,7 +237,7 @@ func TestCensoredPart(t *testing.T) {
 	}
 }
 
-// A lock that is held for seconds is acquired less than once a second.
+// A lock was acquired once in 2 s. The live chart of the throughput must show 0.5 and not 0.
 func TestLiveFiguresBelowOne(t *testing.T) {
 	run := results.Run{Timeline: []results.Slice{{Seconds: 2, Acquisitions: 1}}}
 	l := Live{Report: &results.Report{Runs: []results.Run{run}}}
@@ -244,8 +247,7 @@ func TestLiveFiguresBelowOne(t *testing.T) {
 	}
 }
 
-// A sweep's table has a row for each strategy at each number of clients.
-func TestASweepsTableHasARowForEachPoint(t *testing.T) {
+func TestSweepTableHasRowPerPoint(t *testing.T) {
 	t.Parallel()
 	r := synthetic([]string{"spin", "pubsub"}, []int{10, 50, 100}, 1)
 	f := families([]results.File{{Name: "a", Report: r}})[0]

@@ -13,8 +13,8 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// synthetic returns a report of these strategies at these numbers of clients, made of recorded runs. Each strategy is
-// slower and more expensive than the one before it.
+// synthetic returns a report of the strategies names at each number of clients, made from recorded runs. Each strategy
+// is slower and needs more commands than the one before it.
 func synthetic(names []string, clients []int, rounds int) *results.Report {
 	file, err := os.Open("../testdata/recorded.json")
 	if err != nil {
@@ -66,13 +66,12 @@ func synthetic(names []string, clients []int, rounds int) *results.Report {
 	return r
 }
 
-// ten are strategies with names as long as variants have.
+// ten lists the names of ten strategies, some as long as the names of variants.
 var ten = []string{
 	"handoff", "blpop", "fair", "pubsub", "spin", "redsync", "redlock", "blpop:channel=none",
 	"spin:backoff=exponential,base=5ms,cap=200ms", "gated:pubsub:channel=broadcast",
 }
 
-// pages are reports of every kind by name.
 var pages = sync.OnceValue(func() map[string][]results.File {
 	hostile := synthetic([]string{`<script>alert("x")</script>`, `a & b's "lock"`, "handoff"}, []int{100}, 1)
 	hostile.Warnings = results.PlainTexts(`<img src=x onerror="alert(1)">`)
@@ -85,7 +84,8 @@ var pages = sync.OnceValue(func() map[string][]results.File {
 	}
 })
 
-// seen returns the live page of a report in the middle of its last run.
+// seen returns a live state in which the last run of report is in progress. If report has no runs, name is the title of
+// the current run.
 func seen(name string, report *results.Report) Live {
 	l := Live{Now: Progress{Run: 2, Runs: 4, Title: name, Round: 1, Phase: "the servers <b>"}, Report: report}
 	if n := len(report.Runs); n > 0 {
@@ -109,7 +109,7 @@ func seen(name string, report *results.Report) Live {
 	return l
 }
 
-// written are they as they are written.
+// written returns the HTML of all test pages, both static and live. The keys of the map are the names of the pages.
 var written = sync.OnceValue(func() map[string]string {
 	all := map[string]string{}
 	for name, files := range pages() {

@@ -5,15 +5,15 @@ import (
 	"strings"
 )
 
-// familiar are the locks that have a style of their own, so that a lock has the same colour in all reports. The first
-// seven are compared most often and have solid lines. The others have the same colours with dashed lines.
+// familiar lists the locks that have a reserved style, so that they have the same colour in all reports. The first
+// seven, which are compared most often, have solid lines. The others reuse these colours with dashed lines.
 var familiar = []string{
 	"spin", "pubsub", "handoff", "fair", "redsync", "blpop", "cohort",
 	"redlock", "fenced", "redislock", "rueidislock", "redisson-spin", "etcd", "zookeeper", "postgres",
 }
 
-// styles returns the number of each strategy's style. A variant has the style of its lock if no other strategy of the
-// page has it. A strategy without a style of its own gets the first free one.
+// styles returns the number of each strategy's style. A variant gets the style of its lock if no other strategy of the
+// page uses that style. Every other strategy without a reserved style gets the first free one.
 func styles(names []string) map[string]int {
 	style, taken := map[string]int{}, map[int]bool{}
 	assign := func(name string, number int) {

@@ -9,7 +9,7 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-func TestALockKeepsItsStyle(t *testing.T) {
+func TestLockKeepsItsStyle(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		names []string
@@ -26,8 +26,8 @@ func TestALockKeepsItsStyle(t *testing.T) {
 	}
 }
 
-// The page shows thresholds that passed next to those that were crossed.
-func TestThresholdsAreOnThePage(t *testing.T) {
+// The page must show all thresholds, those that passed and those that were crossed.
+func TestPageShowsThresholds(t *testing.T) {
 	t.Parallel()
 	r := synthetic([]string{"spin"}, []int{100}, 1)
 	var without, with bytes.Buffer
