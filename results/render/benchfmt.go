@@ -14,10 +14,10 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// WriteBenchfmt writes the report in the format of Go's benchmarks, one line per run, for
-// benchstat and similar tools (golang.org/design/14313-benchmark-format). The header holds
-// nothing that differs between comparable runs, because benchstat would split its table
-// there. Comments name the runs that cannot be trusted.
+// WriteBenchfmt writes the report in the format of Go's benchmarks, one line per run, for benchstat and similar tools
+// (golang.org/design/14313-benchmark-format). The header omits everything that may differ between comparable runs,
+// because benchstat would make a separate table for each value. Comment lines name the runs that are left out, with the
+// reasons.
 func WriteBenchfmt(w io.Writer, r *results.Report) error {
 	var b bytes.Buffer
 	metrics := results.BenchMetrics()
@@ -63,7 +63,7 @@ func WriteBenchfmt(w io.Writer, r *results.Report) error {
 	return words.Write(w, "benchmark lines", b.Bytes())
 }
 
-// why returns the reason why a run is not usable, on one line.
+// why returns, on one line, the reasons why a run is not usable.
 func why(r results.Run) string {
 	reasons := r.Invalid.Texts()
 	if r.Failure != "" {
@@ -72,11 +72,11 @@ func why(r results.Run) string {
 	return strings.Join(strings.Fields(strings.Join(reasons, "; ")), " ")
 }
 
-// endsInNumber matches what benchstat would read as GOMAXPROCS at the end of a name.
+// endsInNumber matches the end of a name that benchstat would read as GOMAXPROCS.
 var endsInNumber = regexp.MustCompile(`-(\d+)$`)
 
-// release returns Redis's version if all runs used that server, else "": benchstat would apply
-// it to every run.
+// release returns Redis's version; "" if some runs used another store, because benchstat would apply the version to
+// those runs too.
 func release(r *results.Report) string {
 	if len(r.Stores) > 0 {
 		return ""
@@ -84,8 +84,8 @@ func release(r *results.Report) string {
 	return r.Redis.Release()
 }
 
-// benchName names the benchmark: always with clients, keys and hold, and with other options
-// that are not at their default.
+// benchName returns the name of a benchmark. It always contains strategy, clients, keys and hold. It also contains
+// every other option that is not at its default, except those in unnamed.
 func benchName(strategy string, w workloads.Spec) string {
 	options := [][2]string{
 		{"strategy", strategy},
@@ -100,11 +100,11 @@ func benchName(strategy string, w workloads.Spec) string {
 	return endsInNumber.ReplaceAllString(name, "_$1")
 }
 
-// benchWord replaces the characters that would split a value.
+// benchWord replaces the characters at which tools would split the name of a benchmark.
 var benchWord = strings.NewReplacer("/", "|", " ", "_", "\t", "_", "\n", "_")
 
-// benchNumber writes a number with six significant digits, or a whole one: more would only be noise in a stored
-// file.
+// benchNumber formats a number with six significant digits, or from 1000 on as a whole number. More digits would only
+// be noise in a stored file.
 func benchNumber(x float64) string {
 	if x >= 1000 {
 		return strconv.FormatFloat(x, 'f', 0, 64)
@@ -113,11 +113,12 @@ func benchNumber(x float64) string {
 	return strconv.FormatFloat(x, 'f', -1, 64)
 }
 
-// unnamed are the options that names leave out: how much is measured, the number of
-// connections, and the parts that every name contains elsewhere.
+// unnamed lists the options that differing leaves out: those that every name contains, those that state how much is
+// measured, the seed, and the number of connections.
 var unnamed = []string{"clients", "keys", "hold", "duration", "iterations", "warmup", "seed", "pool"}
 
-// differing returns the other options in which a workload differs from the default.
+// differing returns, with their values, the options in which a workload differs from the default. It omits the options
+// in unnamed.
 func differing(w workloads.Spec) [][2]string {
 	usual := workloads.Default()
 	usual.Instances = max(1, min(usual.Instances, w.Clients))

@@ -11,8 +11,9 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// Two workloads of the same name would be taken for one benchmark.
-func TestABenchmarkNamesWhatIsNotUsual(t *testing.T) {
+// Options that are not at their defaults must appear in the name of the benchmark, because benchstat would otherwise
+// compare two workloads as one. Some options, such as the seed and the duration, must not appear.
+func TestBenchmarkNamesHaveUnusualOptions(t *testing.T) {
 	var timeout workloads.Duration
 	const usual, second = "clients=100/keys=1/hold=0s", workloads.Duration(time.Second)
 	for want, change := range map[string]func(*workloads.Spec){
@@ -51,8 +52,8 @@ func TestABenchmarkNamesWhatIsNotUsual(t *testing.T) {
 	}
 }
 
-// TestBenchstatMakesOneTable groups the lines of two builds as benchstat does: tables by the header, rows and columns
-// by parts of the names.
+// TestBenchstatMakesOneTable groups the lines of two builds as benchstat does: the header determines the table, and
+// parts of the name determine the row and the column. All lines must be in one table.
 func TestBenchstatMakesOneTable(t *testing.T) {
 	t.Parallel()
 	before, after := sample(t, "recorded"), sample(t, "recorded")

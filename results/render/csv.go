@@ -11,9 +11,8 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// WriteCSV writes one row per run, with the metrics' units in the header. An unknown figure is
-// empty; a lower bound has true in the next column. New columns are added at the end. Lines
-// end as in RFC 4180.
+// WriteCSV writes one row per run. The header contains the units of the metrics. An unknown figure is empty. If a
+// figure is a lower bound, the next column is true. New columns are added at the end. Lines end as RFC 4180 requires.
 func WriteCSV(w io.Writer, r *results.Report) error {
 	rows := csv.NewWriter(w)
 	rows.UseCRLF = true
@@ -52,17 +51,17 @@ func csvRows(r *results.Report) [][]string {
 	return rows
 }
 
-// csvColumn is a column of a metric.
+// csvColumn is one column of the CSV file, with its title and the function that formats its cells.
 type csvColumn struct {
 	title string
 	cell  func(results.Run) string
 }
 
-// mayBeBound matches the durations that may be lower bounds.
+// mayBeBound matches the names of durations that may be lower bounds.
 var mayBeBound = regexp.MustCompile("wait|^service_|^fault_")
 
-// csvColumns returns a column for each metric. If the metric may be a lower bound, a second column reports whether it
-// is.
+// csvColumns returns a column for each metric. If the metric may be a lower bound, the next column reports whether it
+// is one.
 func csvColumns() []csvColumn {
 	var columns []csvColumn
 	add := func(m results.Metric, title string, write func(results.Figure) string) {

@@ -9,7 +9,7 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-func TestTablesShowNoPercentileOfTooFew(t *testing.T) {
+func TestTablesOmitPercentilesOfFewWaits(t *testing.T) {
 	for _, test := range []struct {
 		waits int64
 		shown bool
@@ -19,7 +19,8 @@ func TestTablesShowNoPercentileOfTooFew(t *testing.T) {
 		run := results.Run{Strategy: "fifo", Waiting: results.Waiting{PerAcquisition: d, PerClient: d}}
 		run.Speed.Handoff = d
 		r := &results.Report{Rounds: 1, Strategies: []results.Strategy{{Name: "fifo"}}, Runs: []results.Run{run}}
-		// p50, p99, maximum of the waits; p50 and p99 per client; p50 and p99 of handoffs.
+		// With enough durations, seven figures are shown: p50, p99 and maximum of the waits, p50 and p99 of the waits per
+		// client, and p50 and p99 of the handoffs.
 		want, note := 7, false
 		if !test.shown {
 			want, note = 4, true
@@ -35,8 +36,9 @@ func TestTablesShowNoPercentileOfTooFew(t *testing.T) {
 	}
 }
 
-// A run that cannot be trusted never shows "held", whatever the audit saw. A broken claim of any run is shown.
-func TestInvalidRunsAreNeverHeld(t *testing.T) {
+// The verdict must not be "held" if every run is invalid, even if the audit found nothing. A claim that any run broke
+// must be shown.
+func TestInvalidRunsNeverShowHeld(t *testing.T) {
 	for invalid, want := range []string{"held", "held (2 of 3 trusted)", "held (1 of 3 trusted)", "INVALID"} {
 		r := sample(t, "normal")
 		r.Rounds, r.Strategies = 3, r.Strategies[:1]
@@ -67,8 +69,9 @@ func TestInvalidRunsAreNeverHeld(t *testing.T) {
 	}
 }
 
-// A figure is not printed with three digits if a third or more was subtracted, in tables, ratios and verdicts.
-func TestWhatIsLeftOfASubtractionIsRough(t *testing.T) {
+// Idle CPU time is subtracted from the measured CPU time. If more than a third is subtracted, the figure must have
+// fewer than three digits in tables, ratios and judgements.
+func TestSubtractedFiguresHaveFewerDigits(t *testing.T) {
 	limit, err := results.ParseThreshold("redis_cpu_per_acq<1s")
 	if err != nil {
 		t.Fatal(err)
@@ -112,8 +115,9 @@ func TestWhatIsLeftOfASubtractionIsRough(t *testing.T) {
 	}
 }
 
-// The brackets after a ratio depend on the rounds of this ratio, not on the number that was requested.
-func TestTheLegendOfRatiosIsThatOfTheirRounds(t *testing.T) {
+// The legend of the brackets after a ratio must depend on the number of rounds in the ratio, not on the number of
+// requested rounds.
+func TestRatioLegendMatchesRounds(t *testing.T) {
 	const interval = "ratios: median of the rounds (its 95 % interval"
 	const span = "median (smallest–largest) of the rounds"
 	for _, test := range []struct {

@@ -52,7 +52,7 @@ func TestFormatsGolden(t *testing.T) {
 	}
 }
 
-func TestFormatsOfZerosAreSound(t *testing.T) {
+func TestFormatsOfZeros(t *testing.T) {
 	zeros := &results.Report{
 		Rounds: 1, Baselines: &results.Baselines{}, Strategies: []results.Strategy{{Name: "a"}},
 		Runs: []results.Run{{Strategy: "a"}},
@@ -74,7 +74,8 @@ func TestFormatsOfZerosAreSound(t *testing.T) {
 	}
 }
 
-// readBench reads benchmark lines with Go's own reader, and fails on lines that it cannot parse.
+// readBench parses benchmark lines with Go's own reader. The test fails if a line has a syntax error, or if the reader
+// does not know whether lower or higher values of a unit are better.
 func readBench(t *testing.T, document []byte) []*benchfmt.Result {
 	t.Helper()
 	reader := benchfmt.NewReader(bytes.NewReader(document), "bench.txt")
@@ -99,8 +100,8 @@ func readBench(t *testing.T, document []byte) []*benchfmt.Result {
 	return all
 }
 
-// If no client obtained the lock after a fault, the CSV has a lower bound of the recovery time.
-func TestANeverIsNoTimeInTheCSV(t *testing.T) {
+// No client obtained the lock after a fault. The CSV must mark the recovery time as a lower bound.
+func TestCSVOfMissingRecovery(t *testing.T) {
 	t.Parallel()
 	report := sample(t, "faults")
 	report.Runs[0].Faults[0].Injections = []results.Injection{{AtNS: report.Runs[0].WindowNS / 2}}
@@ -117,8 +118,9 @@ func TestANeverIsNoTimeInTheCSV(t *testing.T) {
 	}
 }
 
-// Every duration that may be only a lower bound has a column that reports whether it is.
-func TestLowerBoundsAreMarkedInTheCSV(t *testing.T) {
+// Several durations of a run are only lower bounds. In the CSV, the title of the column after each must end in
+// _at_least, and its value must be true.
+func TestCSVMarksLowerBounds(t *testing.T) {
 	t.Parallel()
 	report := sample(t, "normal")
 	bound, w := &results.Bound{NS: 3e8, AtLeast: true}, &report.Runs[0].Waiting
@@ -161,15 +163,16 @@ func TestHgrm(t *testing.T) {
 	if err := WriteHgrm(io.Discard, sample(t, "recorded"), "nobody"); err == nil {
 		t.Error("a strategy that was not measured is written")
 	}
-	// A report whose durations were counted but not kept.
+	// This report has counts of durations but no histograms, so WriteHgrm must fail.
 	if err := WriteHgrm(io.Discard, sample(t, "normal"), "spin"); err == nil ||
 		!strings.Contains(err.Error(), "no histogram") {
 		t.Errorf("error %v", err)
 	}
 }
 
-// Each row names the server that its run used.
-func TestRunsAreOnTheirServers(t *testing.T) {
+// The runs of a report used different servers. Each row of the CSV must name the server of its run. The header of the
+// benchmark lines must name none, because benchstat would apply it to all runs.
+func TestRowsNameTheirServer(t *testing.T) {
 	r := &results.Report{
 		Redis: results.Redis{Name: "valkey", Version: "9.1.2"}, Rounds: 1, Workload: workloads.Default(),
 		Stores:     []results.Store{{Name: "etcd", Server: results.Redis{Name: "etcd", Version: "3.4.23"}}},

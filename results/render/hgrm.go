@@ -11,9 +11,9 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// hgrmLadder returns the percentiles of every .hgrm file, as shares. As in HdrHistogram's own
-// writers, each halving of the rest takes five steps, down to one in ten million. The plotter
-// pairs files by row, so the rows must not depend on the data.
+// hgrmLadder returns the percentiles of every .hgrm file, as shares from 0 to 1. As in HdrHistogram's own writers, five
+// steps halve the distance to 1, down to one in ten million. HdrHistogram's plotter pairs the rows of several files, so
+// the percentiles must not depend on the data.
 func hgrmLadder() []float64 {
 	const steps, finest = 5, 1e-7
 	var ladder []float64
@@ -25,8 +25,8 @@ func hgrmLadder() []float64 {
 	return append(ladder, 1)
 }
 
-// HgrmNames returns the strategies, in a sweep with their points, for which WriteHgrm can write
-// a file.
+// HgrmNames returns the names for which WriteHgrm can write a file: one for each strategy or, in a sweep, for each
+// strategy at each point.
 func HgrmNames(r *results.Report) []string {
 	var names []string
 	for _, s := range r.Summaries() {
@@ -35,9 +35,9 @@ func HgrmNames(r *results.Report) []string {
 	return names
 }
 
-// WriteHgrm writes the percentiles of a strategy's waits over all its valid runs, in
-// milliseconds, for HdrHistogram's plotter. They are the product-limit estimate. Where they
-// are only lower bounds the curve is flat, and a comment says so.
+// WriteHgrm writes the percentiles of a strategy's waits over all its valid runs, in milliseconds, for HdrHistogram's
+// plotter. The percentiles are the product-limit estimate. Where only lower bounds are known the curve is flat, as a
+// comment in the file explains. WriteHgrm fails if the strategy was not measured, or if its histograms are missing.
 func WriteHgrm(w io.Writer, r *results.Report, name string) error {
 	all := r.Summaries()
 	at := slices.IndexFunc(all, func(s results.Summary) bool { return s.Title() == name })

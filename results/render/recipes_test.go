@@ -12,9 +12,9 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// The jq commands in docs/REGRESSIONS.md write what the tools read, without runs that cannot be trusted and without
-// lower bounds.
-func TestRecipesOfJq(t *testing.T) {
+// The output of the jq commands in docs/REGRESSIONS.md must have the format that the tools read. It must omit runs that
+// cannot be trusted, and lower bounds.
+func TestJqRecipes(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../docs/REGRESSIONS.md")
 	if err != nil {

@@ -13,10 +13,9 @@ import (
 	"github.com/lockbench/lockbench/results/findings"
 )
 
-// WriteTable writes a short report for people: one table with a row per strategy and the figures
-// on which most decisions depend, further tables for several runs, faults or bursts, and at
-// most three findings. No line is longer than 80 columns, or than wide if that is less.
-// color adds ANSI colours, for a terminal.
+// WriteTable writes a short report for people: a table with a row per strategy and the figures on which most decisions
+// depend, further tables if there are several runs, faults or bursts, and usually at most three findings. No line is
+// longer than 80 columns, or than wide if that is less. color adds ANSI colours, for a terminal.
 func WriteTable(w io.Writer, r *results.Report, wide int, color bool) error {
 	p := &page{
 		Page:  layout.Page{Paint: layout.Paint(color), Wide: min(wide, shortWidth)},
@@ -39,9 +38,9 @@ func WriteTable(w io.Writer, r *results.Report, wide int, color bool) error {
 	return words.Write(w, "table", p.Bytes())
 }
 
-// WriteTables writes the full report for people: the conditions, then speed, waiting, fairness,
-// cost and safety with a row per strategy, then what a reader must know about the figures. No
-// line is longer than wide. color adds ANSI colours, for a terminal.
+// WriteTables writes the full report for people: the conditions, then speed, waiting, fairness, cost and safety with a
+// row per strategy, then the findings and explanations that a reader needs. No line is longer than wide. color adds
+// ANSI colours, for a terminal.
 func WriteTables(w io.Writer, r *results.Report, wide int, color bool) error {
 	return (&page{Page: layout.Page{Paint: layout.Paint(color), Wide: wide}}).report(w, r)
 }
@@ -76,7 +75,7 @@ func (p *page) report(w io.Writer, r *results.Report) error {
 	return words.Write(w, "table", p.Bytes())
 }
 
-// conditions writes what was measured, on what, and the baselines.
+// conditions writes the version, the number of runs, the seed, the start time, and the conditions of the measurement.
 func (p *page) conditions(r *results.Report) {
 	parts := []string{r.Tool.Version, words.Count(r.Rounds, "run") + " of each strategy"}
 	if len(r.Generators) == 0 && r.Workload.Seed != 0 { // each generator has its own seed
@@ -91,7 +90,7 @@ func (p *page) conditions(r *results.Report) {
 	}
 }
 
-// findings writes the findings to read first, and what a reader must know to trust the figures.
+// findings writes the findings to read first, and everything that casts doubt on the figures.
 func (p *page) findings(r *results.Report, all []results.Summary) {
 	figures := p.String()
 	p.WriteByte('\n')
@@ -118,7 +117,7 @@ func (p *page) findings(r *results.Report, all []results.Summary) {
 	}
 }
 
-// found writes the findings that have a note.
+// found writes each finding whose Note is not empty, with the Note as its label.
 func (p *page) found(all []findings.Finding) {
 	for _, f := range all {
 		if f.Note != "" {
@@ -127,7 +126,7 @@ func (p *page) found(all []findings.Finding) {
 	}
 }
 
-// legend writes how the figures were obtained, and the meaning of their signs.
+// legend writes how the figures were obtained, and explains the signs in them.
 func (p *page) legend(r *results.Report, all []results.Summary, figures string) {
 	if len(all) > 0 {
 		p.Entry("read", p.method(r))
@@ -135,7 +134,7 @@ func (p *page) legend(r *results.Report, all []results.Summary, figures string) 
 	}
 }
 
-// method returns how the figures were obtained.
+// method returns how waits were measured and how several runs were combined.
 func (p *page) method(r *results.Report) string {
 	again := "as soon as it has released"
 	if !r.Workload.Think.IsZero() {
@@ -152,10 +151,10 @@ func (p *page) method(r *results.Report) string {
 		how += " · two digits, because one run shows no spread"
 	}
 	if p.short {
-		how += " · cmds, CPU: the server's"
+		how += " · cmds, CPU: server side"
 	}
 	if r.Rounds > 1 {
-		how += " · medians of the valid runs, safety of all"
+		how += " · medians of the valid runs, safety of all runs"
 		switch intervals, others := r.Intervals(); {
 		case intervals+others == 0: // no ratio
 		case intervals == 0:
@@ -169,15 +168,15 @@ func (p *page) method(r *results.Report) string {
 	return how
 }
 
-// signs explains the signs that occur in a report's figures.
+// signs returns explanations of the signs, such as "≥", that occur in the text of the parameter figures.
 func signs(figures string, r *results.Report) string {
 	var explained []string
 	if strings.Contains(figures, "≥") {
-		unknown := "had not ended"
+		unknown := "waits had not ended"
 		if slices.ContainsFunc(r.Runs, func(run results.Run) bool { return run.Waiting.TimedOut > 0 }) {
-			unknown = "timed out or had not ended"
+			unknown = "waits timed out or had not ended"
 		}
-		explained = append(explained, "≥ lower bound: some "+unknown+", or too few waits support it")
+		explained = append(explained, "≥ lower bound: some "+unknown+", or too few support it")
 	}
 	if strings.Contains(figures, "~") {
 		explained = append(explained, "~ rough: over a third was subtracted for idle connections")

@@ -14,7 +14,8 @@ func short(t *testing.T, r *results.Report, color bool) string {
 	return string(written(t, func(w io.Writer, r *results.Report) error { return WriteTable(w, r, 80, color) }, r))
 }
 
-// shortCases are those of the full tables, and bursts.
+// shortCases returns the reports in ../testdata, except "recorded", and one report with --burst. The keys of the map
+// are part of the names of the golden files.
 func shortCases(t *testing.T) map[string]*results.Report {
 	cases := samples(t)
 	bursts := sample(t, "normal")
@@ -29,8 +30,9 @@ func shortCases(t *testing.T) map[string]*results.Report {
 	return cases
 }
 
-// A name is not wrapped if it fits on a line of the terminal, and is on the line of its figures if there is room.
-func TestShortTableBreaksNoName(t *testing.T) {
+// A strategy's name must not be wrapped if it fits on a line of 80 columns. If it is short enough, it must be on the
+// same line as the strategy's figures.
+func TestShortTableKeepsNamesWhole(t *testing.T) {
 	for name, beside := range map[string]bool{
 		"spin": true, "twelve-chars": true, "spin:backoff=decorrelated,base=1.5ms,cap=100.25ms,multiplier=1.75": false,
 		strings.Repeat("x", 80): false,

@@ -7,23 +7,23 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// Widths in tables, in columns of a terminal.
+// These widths are in columns of a terminal.
 const (
 	shortWidth = 80 // of the short page
-	leastName  = 8  // least width of names, which the heading "strategy" needs
-	shortWords = 10 // most width of a text in a cell of the short page
+	leastName  = 8  // smallest width of names: that of the heading "strategy"
+	shortWords = 10 // largest width of a text in a cell of the short page
 	wordsWidth = 20 // the same on the page with all tables
 )
 
-// page is a layout.Page of tables.
+// page is a layout.Page on which table writes tables of strategies.
 type page struct {
 	layout.Page
 	short bool // the figures on which most decisions depend, with no more digits than are known
 	names int  // least width of the strategies' names, the same in every table
 }
 
-// table draws a table. On a terminal it draws several, one below the other, if its columns need more than the
-// page's width.
+// table writes a table. If the columns need more than the width of a terminal, it writes several tables, one below the
+// other.
 func (p *page) table(t results.Table) {
 	if len(t.Rows) == 0 {
 		return
@@ -37,7 +37,7 @@ func (p *page) table(t results.Table) {
 	}
 }
 
-// columnWidth returns the width of the heading and the cells.
+// columnWidth returns the width of the widest line in the heading and the cells of a column.
 func (p *page) columnWidth(c results.Column, all []results.Summary) int {
 	texts := []string{c.Heading}
 	for _, s := range all {
@@ -50,8 +50,8 @@ func (p *page) columnWidth(c results.Column, all []results.Summary) int {
 	return wide
 }
 
-// part draws columns of a table, next to names that are at most room wide. A longer name has its own line. A run
-// that cannot be trusted marks the name.
+// part writes these columns of a table next to the names, which may be up to room terminal columns wide. A longer name
+// gets a line of its own. "!" marks the name of a strategy with a run that cannot be trusted.
 func (p *page) part(title string, columns []results.Column, all []results.Summary, room int) {
 	rows, sides := [][]string{{p.title(title)}}, "l"
 	for _, c := range columns {
@@ -86,7 +86,7 @@ func (p *page) part(title string, columns []results.Column, all []results.Summar
 	p.Grid(sides, rows)
 }
 
-// title returns the heading of the strategies' names.
+// title returns the heading of the first column, which has the strategies' names.
 func (p *page) title(title string) string {
 	switch {
 	case p.Markdown:
@@ -109,8 +109,8 @@ func (p *page) heading(c results.Column) string {
 	return p.Bold("\n" + c.Heading)
 }
 
-// text returns a strategy's cell. On the short page it has no mark for invalid runs: the name and the claims have
-// one.
+// text returns the text of a strategy's cell. On the short page the figures have no mark for invalid runs, because the
+// marked name and the claims show them.
 func (p *page) text(c results.Column, s results.Summary) string {
 	switch {
 	case p.Markdown:
@@ -125,7 +125,7 @@ func (p *page) text(c results.Column, s results.Summary) string {
 	return c.Text(s)
 }
 
-// verdict colours a cell with the result of the audit; in Markdown a broken claim is bold.
+// verdict colours a cell that contains a result of the audit. In Markdown it makes a broken claim bold.
 func (p *page) verdict(cell string) string {
 	switch {
 	case p.Markdown && strings.HasPrefix(cell, "BROKEN"):

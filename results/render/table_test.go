@@ -15,7 +15,7 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// sample reads a report of the common test data, samples those with tables of their own.
+// sample reads a report from ../testdata. name is the name of the file.
 func sample(t *testing.T, name string) *results.Report {
 	t.Helper()
 	return golden.Report(t, "../testdata/"+name+".json")
@@ -35,7 +35,7 @@ func draw(t *testing.T, r *results.Report, color bool) string {
 	}, r))
 }
 
-// kinds are the full tables and the short one, with the beginning of their golden files and their width.
+// kinds lists the two kinds of tables, full and short. The name of a kind is the prefix of its golden files.
 var kinds = []struct {
 	name    string
 	write   func(*testing.T, *results.Report, bool) string
@@ -74,7 +74,7 @@ func trimLines(s string) string {
 	return regexp.MustCompile(`(?m) +$`).ReplaceAllString(s, "")
 }
 
-// extreme returns a report with long names and texts, and with every table.
+// extreme returns a report that fills every table, with very long names and texts.
 func extreme(t *testing.T) *results.Report {
 	t.Helper()
 	r := sample(t, "faults")
@@ -100,7 +100,7 @@ func extreme(t *testing.T) *results.Report {
 	return r
 }
 
-func TestTablesFitTheirWidthAndLoseNoName(t *testing.T) {
+func TestTablesFitWidthWithAllNames(t *testing.T) {
 	for _, kind := range kinds {
 		reports := kind.reports(t)
 		long := extreme(t)
