@@ -2,13 +2,14 @@ package results
 
 import "strings"
 
-// This file is one table of all remarks: code, severity, text and explanation. A test writes them into
-// docs/VALIDITY.md.
+// This file defines all remarks in one table, with code, severity, text and explanation. A test fails if
+// docs/VALIDITY.md differs from the table.
 
-// Code names a remark in JSON and in code.
+// Code identifies a kind of remark in JSON and in code. Programs must compare codes and not texts, because a text may
+// change.
 type Code string
 
-// Why the figures of a run cannot be trusted.
+// These codes mark a run as invalid: its figures cannot be trusted, for the reason that the code gives.
 const (
 	NoWindow       Code = "no_window"
 	SeenLate       Code = "seen_late"
@@ -30,7 +31,7 @@ const (
 	NotTogether    Code = "not_together"
 )
 
-// The labels of a run.
+// These codes label a run whose figures can be used. Each names something that limited or disturbed the run.
 const (
 	NoServerCounts Code = "no_server_counts"
 	RedisBound     Code = "redis_bound"
@@ -47,8 +48,8 @@ const (
 	OutlivedLease  Code = "outlived_lease"
 	BeyondTimeout  Code = "beyond_timeout"
 	WaitsNotEnded  Code = "waits_not_ended"
-	// PartOfASession marks a run with several generators: Redis's counts include all of them, the acquisitions are only
-	// this generator's.
+	// PartOfASession marks one generator's run in a session of several generators. The counts from Redis include the
+	// commands of all generators, but the acquisitions are only those of this generator.
 	PartOfASession Code = "part_of_a_session"
 	OtherTraffic   Code = "other_traffic"
 	CutShort       Code = "cut_short"
@@ -56,7 +57,7 @@ const (
 	WindowsApart   Code = "windows_apart"
 )
 
-// The claims that a lock broke in a run.
+// Each of these codes reports a guarantee that the strategy claims but broke in a run.
 const (
 	Overlapped        Code = "overlapped"
 	OverlappedApart   Code = "overlapped_apart"
@@ -65,7 +66,8 @@ const (
 	TokensBeforeOther Code = "tokens_repeated_apart"
 )
 
-// Remarks of a report: warnings, strategies that were left out, and results of thresholds.
+// These codes are remarks about a whole report: warnings, the reasons why strategies were left out, and the results of
+// thresholds.
 const (
 	RarelyMeant      Code = "rarely_meant"
 	PreflightNote    Code = "preflight_note"
@@ -85,7 +87,7 @@ const (
 	DurationsNotEnd Code = "durations_not_ended"
 )
 
-// Findings, see package findings.
+// These are the codes of the findings that package findings derives from the figures.
 const (
 	RunsNotTrusted   Code = "runs_not_trusted"
 	RunsFailed       Code = "runs_failed"
@@ -116,7 +118,8 @@ const (
 	NothingMeasured  Code = "nothing_measured"
 )
 
-// Remarks of a comparison about its sides and results.
+// These codes are remarks about a comparison of two builds. They concern the builds, the results, or the way in which
+// the builds were measured.
 const (
 	SameSession      Code = "same_session"
 	RunLeftOut       Code = "run_left_out"
@@ -138,8 +141,8 @@ const (
 	ShortWindows     Code = "short_windows"
 )
 
-// coded is a remark in the table. text names each variable part in braces. The text of a finding, which combines
-// several runs, only names its subject.
+// coded is one row of coding, the table of remarks. In text, each variable part is a name in braces. For the code of a
+// finding, text is only a topic; package findings writes the sentence from the figures of several runs.
 type coded struct {
 	code        Code
 	severity    Severity
@@ -147,7 +150,7 @@ type coded struct {
 	explanation string // appended to the text; begins with its separator
 }
 
-// coding is the table.
+// coding lists every remark with its severity, its text and its explanation.
 var coding = []coded{
 	{NoWindow, SeverityInvalid, "{error}", ""},
 	{SeenLate, SeverityInvalid, "it was observed for {seen} of a window of {window}: {cause}", ""},
@@ -207,7 +210,7 @@ var coding = []coded{
 		BeyondTimeout, SeverityCaution,
 		"{waits} lasted over {limit} longer than --timeout {timeout}; the longest ended after {longest}", "",
 	},
-	{WaitsNotEnded, SeverityCaution, "{keys} of waits that the driver could not end remained", ""},
+	{WaitsNotEnded, SeverityCaution, "waits that the driver could not end left {keys}", ""},
 	{
 		PartOfASession, SeverityNote, "one of several generators",
 		" (Redis's counts include all generators, the acquisitions only this one)",
@@ -298,7 +301,10 @@ var coding = []coded{
 		"it differs, but the machine may be the cause: the sessions were not recorded in turns", "",
 	},
 	{TooFewSessions, SeverityCaution, "only {there}: {needed}{side} are needed for {tests}", ""},
-	{BoundsOpen, SeverityCaution, "only lower bounds are known of {open} of {all}, and they leave the verdict open", ""},
+	{
+		BoundsOpen, SeverityCaution,
+		"only lower bounds are known for {open} of {all} values, which leaves the verdict open", "",
+	},
 	{TurnsUnknown, SeverityCaution, "not significant, and the smallest detectable change is not known: " +
 		"the sessions were not recorded in turns", ""},
 	{BoundsUnknown, SeverityCaution, "not significant, and the smallest detectable change is not known: " +
@@ -312,7 +318,7 @@ var coding = []coded{
 		"it differs, but by less than the smallest change that this session detects reliably", "",
 	},
 	{BudgetEnded, SeverityCaution, "--budget {budget} ended {when}", ""},
-	{LookedAgain, SeverityNote, "--until decided: look {look} at the pairs, at the level {level}", ""},
+	{LookedAgain, SeverityNote, "--until decided: test number {look} of the pairs, at the significance level {level}", ""},
 	{AloneNotMeasured, SeverityCaution, "a single client was not measured: {why}", ""},
 	{
 		ShortWindows, SeverityCaution,
@@ -330,13 +336,13 @@ var byCode = func() map[Code]coded {
 
 func (c Code) row() coded { return byCode[c] }
 
-// Severity returns the severity of the code's remarks.
+// Severity returns the severity of the remarks with this code, from note to broken.
 func (c Code) Severity() Severity { return c.row().severity }
 
-// Explanation returns the explanation that follows the text; "" if the text needs none.
+// Explanation returns the explanation that follows the code's text; "" if the text needs none.
 func (c Code) Explanation() string { return c.row().explanation }
 
-// Codes returns all codes in the order of the table, with their texts.
+// Codes returns all codes in the order of the table. texts[i] is the text of all[i], followed by its explanation.
 func Codes() (all []Code, texts []string) {
 	for _, r := range coding {
 		all, texts = append(all, r.code), append(texts, r.text+r.explanation)
@@ -344,7 +350,7 @@ func Codes() (all []Code, texts []string) {
 	return all, texts
 }
 
-// parts splits the text into its words and the names in braces between them.
+// parts splits the text at its names in braces: names[i] stands between words[i] and words[i+1].
 func (r coded) parts() (words, names []string) {
 	for rest, more := r.text, true; more; {
 		var word, name string
@@ -358,7 +364,8 @@ func (r coded) parts() (words, names []string) {
 	return words, names
 }
 
-// Guarantee is the claim that the code's remarks are about; "" if they are about none.
+// Guarantee returns the guarantee that the code reports as broken: "exclusion" or "fencing". For any other code it
+// returns "".
 func (c Code) Guarantee() string {
 	switch c {
 	case Overlapped, OverlappedApart, UpdatesLost:
@@ -369,7 +376,7 @@ func (c Code) Guarantee() string {
 	return ""
 }
 
-// SetsThePace reports whether the code's remarks mean that the machine, not the lock, limited the speed.
+// SetsThePace reports whether the code means that the machine, not the lock, limited the speed.
 func (c Code) SetsThePace() bool {
 	switch c {
 	case GeneratorBound, BusyMachine, OtherCPU, Stolen:

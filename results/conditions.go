@@ -10,8 +10,8 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// Conditions returns the conditions of the measurement as lines, each with its label. The text of a line that does
-// not apply is empty.
+// Conditions returns the conditions of the measurement as lines, each with its label. A line that does not apply has an
+// empty text, such as the line on faults if the workload has none.
 func (r *Report) Conditions() [][2]string {
 	lines := [][2]string{{"workload", r.Workload.Describe()}}
 	lines = append(lines, r.varied()...)
@@ -38,10 +38,10 @@ func (r *Report) Conditions() [][2]string {
 func (r *Report) Gist() [][2]string {
 	var about []string
 	if r.usesRedis() {
-		about = append(about, r.Redis.gist("redis"))
+		about = append(about, r.Redis.shortDescription("redis"))
 	}
 	for _, s := range r.Stores {
-		about = append(about, s.Server.gist(s.Name))
+		about = append(about, s.Server.shortDescription(s.Name))
 	}
 	about = append(about, r.Workload.Describe(), words.Count(r.Rounds, "run")+" of each strategy")
 	return append([][2]string{{"lockbench", words.Dotted(about...)}}, r.varied()...)
@@ -49,13 +49,14 @@ func (r *Report) Gist() [][2]string {
 
 func (r *Report) usesRedis() bool { return len(r.Stores) == 0 || r.Redis.Source != "none" }
 
-// varied returns the faults, and the options that a sweep changes.
+// varied returns two labelled lines: the faults of the workload, and the options that a sweep varies.
 func (r *Report) varied() [][2]string {
 	return [][2]string{{"faults", words.Dotted(r.Workload.Given()["fault"]...)}, {"sweep", sweep(r.Points)}}
 }
 
-// gist is a short form of Describe.
-func (s Redis) gist(name string) string {
+// shortDescription returns, in a few words, the server's name, version and topology, and its address or the way in
+// which lockbench started it.
+func (s Redis) shortDescription(name string) string {
 	if s.Source == "none" {
 		return "no server"
 	}
@@ -68,7 +69,6 @@ func (s Redis) gist(name string) string {
 	return strings.Join(strings.Fields(text), " ")
 }
 
-// when returns a text, or "" if it does not apply.
 func when(applies bool, text string) string {
 	if applies {
 		return text
@@ -76,7 +76,7 @@ func when(applies bool, text string) string {
 	return ""
 }
 
-// sweep names the options that a sweep changes, with their values.
+// sweep lists the options that a sweep varies, each with its values: "clients 10, 100 × keys 1, 4".
 func sweep(points []workloads.Point) string {
 	var names []string
 	values := map[string][]string{}
@@ -110,7 +110,7 @@ func (s Redis) Describe() string {
 		address, when(s.TLS, "TLS"), cpus("server on", s.AllowedCPUs))
 }
 
-// losing returns what a crash of the server may lose.
+// losing returns in a few words how much data a crash of the server may lose; "" if that is not known.
 func (s Redis) losing() string {
 	switch s.Durability {
 	case "":
@@ -124,7 +124,7 @@ func (s Redis) losing() string {
 	}
 }
 
-// Describe returns one line about the machine.
+// Describe returns one line about the machine and the Go runtime.
 func (e Environment) Describe() string {
 	return words.Dotted(
 		strings.Trim(e.OS+"/"+e.Arch, "/"), e.Kernel,
@@ -135,7 +135,7 @@ func (e Environment) Describe() string {
 	)
 }
 
-// describe adds the store's request times to its description.
+// describe returns one line about the store's server and the latency of its smallest request.
 func (s Store) describe() string {
 	request := ""
 	if s.RequestP50 != nil {
@@ -159,7 +159,8 @@ func optional(ns *int64) string {
 	return Nanoseconds.Format(float64(*ns))
 }
 
-// cpus writes CPUs in ascending order as Linux does: 0-3,8. It returns "" for none.
+// cpus returns the text what, the word CPU and the CPU numbers, with ranges as Linux writes them: "server on CPU
+// 0-3,8". For an empty list it returns "".
 func cpus(what string, numbers []int) string {
 	var parts []string
 	for i := 0; i < len(numbers); {

@@ -6,8 +6,9 @@ import (
 	"testing"
 )
 
-// Each field about the server or the machine must appear in the conditions. A new field that does not fails this test.
-func TestEveryConditionIsSaid(t *testing.T) {
+// The test changes each field of Redis and Environment in turn. The text of the conditions must change each time, so
+// the test fails if the conditions omit a new field.
+func TestEveryConditionIsReported(t *testing.T) {
 	elsewhere := map[string]string{
 		"Why": "the page has a line for it", "Mode": "next to the version",
 	}

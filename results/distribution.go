@@ -2,7 +2,8 @@ package results
 
 import "cmp"
 
-// Distribution is a set of durations in nanoseconds.
+// Distribution describes a set of durations in nanoseconds: their number, mean and percentiles, and the histograms from
+// which these are computed.
 type Distribution struct {
 	Count    int64    `json:"count" add:"sum"`              // durations that were seen to end
 	Censored int64    `json:"censored,omitempty" add:"sum"` // durations of which only a lower bound is known
@@ -12,50 +13,53 @@ type Distribution struct {
 	P95      *Bound   `json:"p95"`
 	P99      *Bound   `json:"p99"`
 	P999     *Bound   `json:"p999"`
-	// Max is the longest duration seen. It is a lower bound if that duration is censored, or if a wait ended at its
-	// timeout.
+	// Max is the longest duration. It is a lower bound if that duration was not seen to its end, or if any wait ended at
+	// its timeout.
 	Max *Bound `json:"max" add:"max"`
 	// Histogram holds the durations that were seen to end. GaveUpHistogram holds the waits that ended at their timeout,
-	// without a lease. CensoredHistogram holds the observed part of the other censored durations. EnteredHistogram holds
-	// the ages that durations in progress had when the window opened. See Survival.
+	// without a lease. CensoredHistogram holds the observed parts of all other durations that were not seen to end.
+	// EnteredHistogram holds, for each duration in progress when the window opened, its age at that time. See Survival.
 	Histogram         Histogram `json:"hdr,omitempty" add:"sum"`
 	GaveUpHistogram   Histogram `json:"gave_up_hdr,omitempty" add:"sum"`
 	CensoredHistogram Histogram `json:"censored_hdr,omitempty" add:"sum"`
 	EnteredHistogram  Histogram `json:"entered_hdr,omitempty" add:"sum"`
 	Rest              *Rest     `json:"rest,omitempty" add:"known"` // of Waiting.PerClient only
-	// Overflow counts the durations above the histogram's range. They count as its largest value.
+	// Overflow counts the durations above the histogram's range. The histogram contains them as its largest value.
 	Overflow int64 `json:"overflow,omitempty" add:"sum"`
 }
 
-// Rest is the weight of durations that began after the window. It is added to observed durations of the same client.
+// Rest holds the weight of waits that were not observed because they would have begun after the window. It is added to
+// an observed wait of the same client (see Waiting.PerClient).
 type Rest struct {
 	Histogram         Histogram `json:"hdr,omitempty" add:"sum"`
 	GaveUpHistogram   Histogram `json:"gave_up_hdr,omitempty" add:"sum"`
 	CensoredHistogram Histogram `json:"censored_hdr,omitempty" add:"sum"`
-	// StarvedHistogram holds the waits of the clients that had no acquisition and only this one wait, which was open when
-	// the window closed. Each has the weight of the whole window. The other histograms contain this weight, too.
+	// StarvedHistogram holds one wait for each client that had no acquisition and a single wait, which was still open when
+	// the window closed. Each such wait has the weight of the whole window. The other histograms of Rest contain this
+	// weight, too.
 	StarvedHistogram Histogram `json:"starved_hdr,omitempty" add:"sum"`
 }
 
-// Observations are durations in nanoseconds.
+// Observations are the durations, in nanoseconds, from which percentiles are estimated.
 type Observations struct {
 	Ended  Histogram // seen to their end
 	GaveUp Histogram // waits that ended at their timeout: the lease would have come later, or never
 	Open   Histogram // observed part of the durations that were not seen to end
-	// Entered holds the ages that durations had when their observation began, if not 0. Each of these durations is also in
+	// Entered holds the age of each duration that was in progress when its observation began. The duration itself is in
 	// Ended, GaveUp or Open.
 	Entered Histogram
 }
 
-// Describe computes the percentiles of durations and keeps their histograms. longest is exact; nil means that there are
-// no durations. The caller sets Count, Censored, MeanNS and Overflow if the counts of the histograms are weights, not
-// numbers of durations.
+// Describe computes the percentiles of durations and keeps their histograms. longest is the exact maximum; nil means
+// that there are no durations. If the counts in the histograms are weights, not numbers of durations, the caller must
+// set Count, Censored, MeanNS and Overflow.
 func Describe(o Observations, longest *Bound) Distribution {
 	return DescribeBetween(o, nil, longest)
 }
 
-// DescribeBetween is Describe for a set in which some weight, rest, belongs to durations that were not observed; nil if
-// none does. Without rest the percentiles are too low, with it too high. See Waiting.PerClient.
+// DescribeBetween is like Describe, but adds rest, the weight of durations that were not observed. rest is nil if there
+// are none. Without this weight the percentiles are too low, with it they are too high. So a percentile is known only
+// if the estimates with and without it nearly agree. See Waiting.PerClient.
 func DescribeBetween(o Observations, rest *Rest, longest *Bound) Distribution {
 	d := Distribution{
 		Count: o.Ended.TotalCount(), Censored: o.GaveUp.TotalCount() + o.Open.TotalCount(), Max: longest, Rest: rest,
@@ -65,7 +69,7 @@ func DescribeBetween(o Observations, rest *Rest, longest *Bound) Distribution {
 	return d
 }
 
-// figures computes the percentiles.
+// figures computes the percentiles from the histograms. If waits ended at their timeout, it marks Max as a lower bound.
 func (d *Distribution) figures() {
 	if d.Max != nil && len(d.GaveUpHistogram) > 0 {
 		d.Max = &Bound{NS: d.Max.NS, AtLeast: true}
@@ -75,18 +79,19 @@ func (d *Distribution) figures() {
 	d.P99, d.P999 = s.Quantile(0.99), s.Quantile(0.999)
 }
 
-// Survival returns the estimate from the histograms, for any percentile. Without histograms its quantiles are unknown.
+// Survival returns the survival function estimated from the histograms, which yields any percentile. Without histograms
+// all its quantiles are unknown.
 func (d Distribution) Survival() Survival {
 	return estimate(Observations{d.Histogram, d.GaveUpHistogram, d.CensoredHistogram, d.EnteredHistogram}, d.Rest, d.Max)
 }
 
-// Recorded reports whether there are histograms.
+// Recorded reports whether the distribution has histograms. Without them its percentiles cannot be recomputed.
 func (d Distribution) Recorded() bool {
 	return len(d.Histogram)+len(d.GaveUpHistogram)+len(d.CensoredHistogram) > 0
 }
 
-// Sum adds up the durations of several recordings. Histograms add up without loss, so its
-// percentiles equal the percentiles of a single recording of all durations.
+// Sum adds up the durations of several recordings. Histograms add up without loss, so the percentiles of the sum equal
+// those of a single recording of all durations.
 func Sum(parts ...Distribution) Distribution {
 	var all Distribution
 	for _, part := range parts {
@@ -110,13 +115,13 @@ func (d *Distribution) add(other Distribution) {
 	}
 }
 
-// Bound is a duration, or with AtLeast a lower bound of a duration.
+// Bound is a duration in nanoseconds. If AtLeast is set, only this lower bound of the duration is known.
 type Bound struct {
 	NS      int64 `json:"ns"`
 	AtLeast bool  `json:"at_least,omitempty"`
 }
 
-// compare orders by length; of two equal lengths a lower bound is the longer one.
+// compare orders bounds by length. A lower bound counts as longer than an exact duration of the same length.
 func (b Bound) compare(other Bound) int {
 	switch {
 	case b.NS != other.NS || b.AtLeast == other.AtLeast:
@@ -127,8 +132,8 @@ func (b Bound) compare(other Bound) int {
 	return -1
 }
 
-// Longest returns the longest bound, as a lower bound if one of that length is; nil if none
-// is known.
+// Longest returns the longest of the bounds; nil if all are nil. A lower bound counts as longer than an exact duration
+// of the same length.
 func Longest(all ...*Bound) *Bound {
 	var longest *Bound
 	for _, b := range all {
@@ -139,7 +144,8 @@ func Longest(all ...*Bound) *Bound {
 	return longest
 }
 
-// percentile returns a percentile; nil if it is not in the report and there are no histograms.
+// percentile returns the p-th percentile: the field of d that holds it or, without such a field, an estimate from the
+// histograms; nil if it is not known.
 func (d Distribution) percentile(p float64) *Bound {
 	for name, percent := range percentiles {
 		if percent == p {
@@ -149,17 +155,17 @@ func (d Distribution) percentile(p float64) *Bound {
 	return d.Survival().Quantile(p / 100)
 }
 
-// samples is the number of durations, seen to their end or not.
+// samples returns the number of all durations, whether they were seen to end or not.
 func (d Distribution) samples() int64 { return d.Count + d.Censored }
 
-// enough reports whether there are so many durations that at least one is beyond the percentile; with fewer it is only
-// the maximum. p99 needs 100 durations, p99.9 needs 1000.
+// enough reports whether there are so many durations that the percentile is not simply their maximum: p99 needs 100
+// durations, p99.9 needs 1000.
 func (d Distribution) enough(percentile float64) bool {
 	const rounding = 1e-9
 	return float64(d.samples()) >= (1-rounding)/(1-percentile/100)
 }
 
-// distributions returns all distributions of a run.
+// distributions returns pointers to all distributions of a run, so that Compute can update their percentiles.
 func (r *Run) distributions() []*Distribution {
 	s, w := &r.Speed, &r.Waiting
 	all := []*Distribution{&s.Handoff, &s.Hold, &s.Release, &w.PerAcquisition, &w.PerClient, &w.Service, &w.Lateness}

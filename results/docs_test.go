@@ -9,7 +9,7 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// docs/FORMATS.md has a line for each metric, and one line for percentiles of the same figure.
+// docs/FORMATS.md must have a line for each metric. Percentiles of the same figure share a line.
 func TestEveryMetricIsDocumented(t *testing.T) {
 	const file, begin, end = "../docs/FORMATS.md", "<!-- metrics -->\n", "<!-- end of metrics -->\n"
 	var want strings.Builder
@@ -34,7 +34,8 @@ func TestEveryMetricIsDocumented(t *testing.T) {
 	golden.Section(t, file, begin, end, "\n"+want.String()+"\n")
 }
 
-// Each row has a unique name and a help text, and FindMetric finds it.
+// Each metric must have a unique name and a help text, and Of must not panic for a run without figures. A compared
+// metric must have a label and a resolution.
 func TestRowsAreComplete(t *testing.T) {
 	names := map[string]bool{}
 	for _, m := range results.Metrics() {

@@ -14,12 +14,12 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// Histogram counts values, mostly in nanoseconds. It has only the bins that are not empty, in ascending order. In JSON
-// it is a text: HdrHistogram's V2 compressed encoding in base64.
+// Histogram counts values, mostly in nanoseconds. It contains only the bins that are not empty, in ascending order. In
+// JSON it is a string: HdrHistogram's V2 compressed encoding in base64.
 type Histogram []Bin
 
-// Bin is a range of values and their number. All of them count as To, the largest value of the range. They differ by
-// less than 0.1 %; up to 2047 each value has its own bin.
+// Bin counts the values in one range. To is the largest value of the range. Every other value of the range differs from
+// To by less than 0.1 %. Each value up to 2047 has its own bin.
 type Bin struct{ To, Count int64 }
 
 // Every histogram of a report has this layout: 1 ns to 1 h with three significant digits.
@@ -28,12 +28,12 @@ const (
 	recordedDigits  = 3
 )
 
-// NewHistogram returns an empty histogram to record values in; Counted returns what it recorded.
+// NewHistogram returns an empty histogram in which values can be recorded. Counted converts it to a Histogram.
 func NewHistogram() *hdrhistogram.Histogram {
 	return hdrhistogram.New(1, longestRecorded, recordedDigits)
 }
 
-// Counted returns the values recorded in a histogram, which may have any number of digits.
+// Counted returns the values recorded in h, which may have any number of significant digits.
 func Counted(h *hdrhistogram.Histogram) Histogram {
 	if h.TotalCount() == 0 {
 		return nil
@@ -41,10 +41,10 @@ func Counted(h *hdrhistogram.Histogram) Histogram {
 	return Exported(h.Export())
 }
 
-// Exported is Counted of a copy, for callers that lock the histogram only while they copy it. It does what
-// Histogram.Distribution does, but skips the tens of thousands of empty bins. The counts have the layout of
-// HdrHistogram (hdrhistogram.org): first twice as many bins of one width as the digits need, then half as many of twice
-// that width, and so on.
+// Exported is like Counted, but takes a snapshot. So a caller needs to lock the histogram only while it makes the
+// snapshot. It omits the empty bins, of which there are tens of thousands. The counts in a snapshot have the layout of
+// HdrHistogram (hdrhistogram.org): first 2n bins of width 1, where n depends on the number of digits, then n bins of
+// width 2, n of width 4, and so on.
 func Exported(s *hdrhistogram.Snapshot) Histogram {
 	half := 1 << (bits.Len64(uint64(2*math.Pow10(int(s.SignificantFigures)))-1) - 1)
 	var bins Histogram
@@ -61,16 +61,16 @@ func Exported(s *hdrhistogram.Snapshot) Histogram {
 	return bins
 }
 
-// from is the smallest value of a bin.
+// from returns the smallest value of the bin's range.
 func (b Bin) from() int64 {
 	const exact = 11 // bits of the values that have a bin of their own
 	return b.To >> max(0, bits.Len64(uint64(b.To))-exact) << max(0, bits.Len64(uint64(b.To))-exact)
 }
 
-// middle is the value that stands for a bin in a mean.
+// middle returns the middle of the bin's range, which Mean and StdDev use for every value of the bin.
 func (b Bin) middle() float64 { return float64(b.from() + (b.To-b.from()+1)/2) }
 
-// TotalCount is the number of all values.
+// TotalCount returns the number of recorded values.
 func (h Histogram) TotalCount() int64 {
 	var n int64
 	for _, b := range h {
@@ -79,7 +79,7 @@ func (h Histogram) TotalCount() int64 {
 	return n
 }
 
-// Mean is the mean of the values; 0 without any.
+// Mean returns the mean of the values; 0 if there are none.
 func (h Histogram) Mean() float64 {
 	var sum float64
 	for _, b := range h {
@@ -88,7 +88,7 @@ func (h Histogram) Mean() float64 {
 	return sum / float64(max(1, h.TotalCount()))
 }
 
-// StdDev is the values' standard deviation.
+// StdDev returns the standard deviation of the values; 0 if there are none.
 func (h Histogram) StdDev() float64 {
 	var squares float64
 	mean := h.Mean()
@@ -98,7 +98,7 @@ func (h Histogram) StdDev() float64 {
 	return math.Sqrt(squares / float64(max(1, h.TotalCount())))
 }
 
-// Median is the value that half of the values do not exceed; nil without any.
+// Median returns the upper edge of the bin that contains the median; nil if there are no values.
 func (h Histogram) Median() *int64 {
 	var upTo int64
 	all := h.TotalCount()
@@ -110,7 +110,7 @@ func (h Histogram) Median() *int64 {
 	return nil
 }
 
-// Plus returns the values of both; it changes neither.
+// Plus returns a new histogram with the values of both; it changes neither h nor other.
 func (h Histogram) Plus(other Histogram) Histogram {
 	if len(h)+len(other) == 0 {
 		return nil
@@ -129,7 +129,7 @@ func (h Histogram) Plus(other Histogram) Histogram {
 	return append(append(sum, h...), other...)
 }
 
-// MarshalText encodes the histogram.
+// MarshalText returns HdrHistogram's V2 compressed encoding in base64. It fails if a value is above longestRecorded.
 func (h Histogram) MarshalText() ([]byte, error) {
 	dense := NewHistogram()
 	for _, b := range h {
@@ -140,7 +140,8 @@ func (h Histogram) MarshalText() ([]byte, error) {
 	return dense.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
 }
 
-// UnmarshalText decodes a histogram of a report's layout.
+// UnmarshalText decodes what MarshalText returned. It rejects damaged data, and any layout other than that of the
+// histograms in a report.
 func (h *Histogram) UnmarshalText(encoded []byte) error {
 	*h = nil
 	if len(encoded) == 0 {
@@ -157,8 +158,8 @@ func (h *Histogram) UnmarshalText(encoded []byte) error {
 	return nil
 }
 
-// checkLayout returns an error if an encoded histogram has another layout than a report's. It decodes only the header:
-// a few bytes can expand to hundreds of megabytes.
+// checkLayout returns an error unless the encoded histogram has the layout of a report's histograms. It decodes only
+// the header, because a few bytes can expand to hundreds of megabytes.
 func checkLayout(encoded string) error {
 	wire := base64.NewDecoder(base64.StdEncoding, strings.NewReader(encoded))
 	var head struct {

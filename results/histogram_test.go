@@ -13,8 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The bins are those that the library lists, for any number of digits.
-func TestCountedIsWhatTheLibraryLists(t *testing.T) {
+// Counted must return exactly the non-empty bins that the HdrHistogram library lists, with 1 to 5 significant digits.
+func TestHistogramBinsMatchLibrary(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for digits := 1; digits <= 5; digits++ {
 		h := hdrhistogram.New(1, longestRecorded, digits)
@@ -53,8 +53,9 @@ func TestCountedIsWhatTheLibraryLists(t *testing.T) {
 	}
 }
 
-// TestWideHistogramsAreRefused checks that a histogram with another layout than lockbench's is rejected before its
-// memory is allocated: a short text can expand to 50 MB. The test is not parallel, because it measures memory.
+// TestWideHistogramsAreRefused reads reports with histograms of lockbench's layout and of other layouts. The others
+// must be rejected before memory is allocated for them, because a short text can expand to 50 MB. The test is not
+// parallel, because it measures memory.
 func TestWideHistogramsAreRefused(t *testing.T) {
 	for name, h := range map[string]*hdrhistogram.Histogram{
 		"lockbench's own":   NewHistogram(),

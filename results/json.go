@@ -16,7 +16,7 @@ func WriteJSON(w io.Writer, r *Report) error {
 	if document.Schema == "" {
 		document.Schema = Schema
 	}
-	// A list without entries is [], not null, so that a reader needs no check.
+	// A list without entries is written as [], not null, so that programs need not handle null.
 	if document.Strategies == nil {
 		document.Strategies = []Strategy{}
 	}
@@ -26,9 +26,9 @@ func WriteJSON(w io.Writer, r *Report) error {
 	return words.WriteJSON(w, "report", document)
 }
 
-// ReadJSON reads what WriteJSON wrote. It rejects a truncated document, a document that is not a lockbench report or
-// has another schema version, and histograms that are damaged or have a layout that lockbench does not write. It makes
-// texts printable. It ignores unknown fields, because a schema version may gain fields.
+// ReadJSON reads a report that WriteJSON wrote. It rejects a document that is truncated, is not a lockbench report or
+// has a different schema version. It also rejects a histogram that is damaged or does not have lockbench's layout. It
+// makes all texts printable. It ignores unknown fields, because fields may be added within a schema version.
 func ReadJSON(r io.Reader) (*Report, error) {
 	document, err := io.ReadAll(r)
 	if err != nil {
@@ -39,14 +39,15 @@ func ReadJSON(r io.Reader) (*Report, error) {
 		Schema string `json:"schema"`
 	}
 	if err := json.Unmarshal(document, &head); err != nil {
-		return nil, fmt.Errorf("not a whole lockbench report: %w", err)
+		return nil, fmt.Errorf("not a complete lockbench report: %w", err)
 	}
 	if head.Schema != Schema {
-		return nil, fmt.Errorf("not a report that this lockbench reads: its schema is %q, not %q", head.Schema, Schema)
+		return nil, fmt.Errorf("not a report that this version of lockbench reads: its schema is %q, not %q", head.Schema,
+			Schema)
 	}
 	var report Report
 	if err := json.Unmarshal(document, &report); err != nil {
-		return nil, fmt.Errorf("not a whole lockbench report: %w", err)
+		return nil, fmt.Errorf("not a complete lockbench report: %w", err)
 	}
 	return &report, nil
 }

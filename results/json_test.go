@@ -23,7 +23,7 @@ func encoded(t *testing.T, r *results.Report) string {
 	return b.String()
 }
 
-func TestJSONComesBackAsWritten(t *testing.T) {
+func TestJSONRoundTrip(t *testing.T) {
 	for name, report := range golden.Reports(t, "testdata") {
 		got, err := results.ReadJSON(strings.NewReader(encoded(t, report)))
 		if err != nil {
@@ -49,21 +49,21 @@ func TestJSONOfZeros(t *testing.T) {
 	}
 }
 
-func TestReadJSONSaysWhatIsWrong(t *testing.T) {
+func TestReadJSONErrors(t *testing.T) {
 	whole := encoded(t, golden.Report(t, "testdata/normal.json"))
 	recorded := encoded(t, golden.Report(t, "testdata/recorded.json"))
 	at := strings.Index(recorded, `"hdr": "`) + 60
 	with := func(schema string) string { return strings.Replace(whole, results.Schema, schema, 1) }
 	for _, test := range []struct{ name, document, want string }{
 		{"empty", " \n", "unexpected end"},
-		{"text", "goos: linux\n", "not a whole lockbench report"},
+		{"text", "goos: linux\n", "not a complete lockbench report"},
 		{"other object", `{"benchmarks": []}`, `its schema is ""`},
-		{"array", `[1, 2]`, "not a whole lockbench report"},
+		{"array", `[1, 2]`, "not a complete lockbench report"},
 		{"other schema", with("k6/summary/1"), `its schema is "k6/summary/1"`},
 		{"newer", with("lockbench/report/2"), `its schema is "lockbench/report/2", not "lockbench/report/1"`},
-		{"half", whole[:len(whole)/2], "not a whole lockbench report"},
+		{"half", whole[:len(whole)/2], "not a complete lockbench report"},
 		{"all but the end", strings.TrimRight(whole, "}\n"), "unexpected end"},
-		{"two documents", whole + whole, "not a whole lockbench report"},
+		{"two documents", whole + whole, "not a complete lockbench report"},
 		{"wrong type", strings.Replace(whole, `"rounds": 1`, `"rounds": "one"`, 1), "rounds"},
 		{"damaged", recorded[:at] + "////" + recorded[at+4:], "damaged histogram: "},
 		{"no base64", strings.Replace(recorded, `"hdr": "`, `"hdr": "!`, 1), "damaged histogram: "},
@@ -87,7 +87,8 @@ func TestReadJSONSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-// TestRemarksOfEarlierBuilds checks that the plain texts of earlier builds load as remarks without a code.
+// TestRemarksOfEarlierBuilds checks that ReadJSON accepts remarks that are plain texts, as earlier builds wrote them,
+// and reads them as remarks without a code.
 func TestRemarksOfEarlierBuilds(t *testing.T) {
 	t.Parallel()
 	r, err := results.ReadJSON(strings.NewReader(`{"schema": "` + results.Schema + `", "warnings": ["w"],

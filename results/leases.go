@@ -11,11 +11,11 @@ import (
 	"time"
 )
 
-// Leases are the packed leases of one generator's clients. Together with the leases of the other generators they show
-// whether clients of different generators excluded each other.
+// Leases holds the leases of one generator's clients in packed form. The leases of all generators together show whether
+// clients of different generators excluded each other.
 type Leases []byte
 
-// Lease is how long a client held a key with a valid lease, from the return of Acquire to the call of Release.
+// Lease is a period in which a client held a key with a valid lease: from the return of Acquire to the call of Release.
 type Lease struct {
 	Key         int
 	From, Until int64 // µs since the window opened, by the clock of the client's process
@@ -23,7 +23,8 @@ type Lease struct {
 	Token       int64
 }
 
-// Append packs another lease after the last one, in some six bytes.
+// Append appends the lease next, packed as its difference from last, the lease before it. A difference takes about six
+// bytes.
 func (l Leases) Append(last, next Lease) Leases {
 	key := uint64(next.Key) << 1
 	if next.Fenced {
@@ -38,10 +39,10 @@ func (l Leases) Append(last, next Lease) Leases {
 	return l
 }
 
-// errLeases reports bytes that Append cannot have written.
+// errLeases means that the bytes are damaged, because Append cannot have written them.
 var errLeases = errors.New("damaged record of leases")
 
-// All unpacks the leases.
+// All yields the leases in their order. If the bytes are damaged, it yields errLeases and stops.
 func (l Leases) All() iter.Seq2[Lease, error] {
 	return func(yield func(Lease, error) bool) {
 		last, whole := Lease{}, true
@@ -73,7 +74,7 @@ func (l Leases) All() iter.Seq2[Lease, error] {
 // MostLeases limits the leases of all generators in a run, so that merging takes at most a few seconds and 300 MB.
 const MostLeases = 1 << 20
 
-// placed is a lease on the server's clock, in µs. Its start and its end may each be wrong by up to exact.
+// placed is a lease on the server's clock, in µs. exact, also in µs, is the largest error of its start and of its end.
 type placed struct {
 	Lease
 	generator int
@@ -81,11 +82,13 @@ type placed struct {
 	repeats   bool // it has the token of an earlier lease of its key
 }
 
-// compare adds to the audit the violations between clients of different generators, whose records are parts. It returns
-// the reason if the leases cannot show whether these clients excluded each other; "" if they can.
+// compare adds to the audit of r the violations between clients of different generators. parts are the records of these
+// generators. It returns the reason if the leases cannot show whether these clients excluded each other; "" if they
+// can.
 //
 // A client certainly held the lock during its lease, shortened at both ends by the uncertainty of its generator's
-// clock. Only this time counts. So each overlap found is real, and overlaps shorter than the uncertainty are missed.
+// clock. Only this time counts. So every overlap that compare finds is real, but it may miss overlaps shorter than the
+// uncertainty.
 func (r *Run) compare(parts []Run, s Strategy) (why string) {
 	r.Record.Leases = nil
 	if s.Capacity == 0 {
@@ -108,8 +111,8 @@ func (r *Run) compare(parts []Run, s Strategy) (why string) {
 	return why
 }
 
-// place returns the leases of all generators on the server's clock. why is the reason if they cannot show every
-// overlap; "" if they can.
+// place returns the leases of all generators on the server's clock. If the leases cannot show whether the generators'
+// clients excluded each other, why is the reason; otherwise it is "".
 func (r *Run) place(parts []Run) (all []placed, why string) {
 	for i, p := range parts {
 		begun, long := len(all), 0
@@ -117,7 +120,7 @@ func (r *Run) place(parts []Run) (all []placed, why string) {
 			return nil, "not all leases are known"
 		}
 		opened := p.Started.Sub(r.Started).Microseconds()
-		// Rounding the instants here and at the server adds 3 µs.
+		// Rounding of times to µs, here and at the server, may add an error of 3 µs.
 		exact := time.Duration(max(0, p.Record.UncertaintyNS)).Microseconds() + 3
 		for lease, err := range p.Record.Leases.All() {
 			switch {
@@ -138,15 +141,16 @@ func (r *Run) place(parts []Run) (all []placed, why string) {
 	return all, why
 }
 
-// edge is an instant at which the time begins or ends in which a client certainly holds a key.
+// edge is the beginning or the end of the time in which a client certainly held a key.
 type edge struct {
 	at, key   int64
 	generator int32
 	begins    int32 // or -1
 }
 
-// overlaps counts the acquisitions of a key that was already held to its capacity. It leaves out those where clients of
-// the same generator alone held it to its capacity, because that generator has counted them itself.
+// overlaps counts the acquisitions of a key that was already held to its capacity. It leaves out an acquisition if
+// clients of the same generator already held the key to its capacity, because that generator has counted the overlap
+// itself.
 func (r *Run) overlaps(all []placed, generators, capacity int) (count int64) {
 	edges := make([]edge, 0, 2*len(all))
 	for _, l := range all {
@@ -173,10 +177,10 @@ func (r *Run) overlaps(all []placed, generators, capacity int) (count int64) {
 	return count
 }
 
-// regressed counts the leases whose token was not larger than that of an earlier one. It leaves out those that the
-// generator of the lease has counted itself, so that each lease counts once. A lease is earlier if it certainly ended
-// before the other one began. If a process stood still, its client may receive a lease after the end of that lease,
-// which then counts as begun at its end. Of several leases with the same token all but the first count.
+// regressed counts the leases whose token is not larger than the token of an earlier lease of the key; of several
+// leases with the same token it counts all but the first. It leaves out the leases that their own generator has already
+// counted. One lease is earlier than another if it certainly ended before the other began. After a process stood still,
+// its client may receive a lease that has already ended. Such a lease counts as if it began at its end.
 func regressed(all []placed) (count int64) {
 	all = slices.DeleteFunc(slices.Clone(all), func(l placed) bool { return !l.Fenced })
 	slices.SortFunc(all, func(a, b placed) int {
@@ -217,6 +221,6 @@ func regressed(all []placed) (count int64) {
 	return count
 }
 
-// began is the first instant at which the lease may have been held, ended is the last one.
+// began returns the earliest and ended the latest instant at which the lease may have been held, in µs.
 func (l placed) began() int64 { return min(l.From, l.Until) - l.exact }
 func (l placed) ended() int64 { return l.Until + l.exact }

@@ -20,7 +20,7 @@ func TestLimits(t *testing.T) {
 		{"=== 3", Figure{Value: 3}, true, true},
 		{"== 3", Figure{Value: 3.1}, false, true},
 		{"!= 3", Figure{Value: 3.1}, true, true},
-		// Lower bounds: the true value may be any larger one.
+		// The figures of the following cases are lower bounds: the true value may be any larger one.
 		{">= 3", Figure{Value: 3, AtLeast: true}, true, true},
 		{">= 3", Figure{Value: 2, AtLeast: true}, false, false},
 		{"> 3", Figure{Value: 3, AtLeast: true}, false, false},
@@ -68,7 +68,7 @@ func FuzzParseThreshold(f *testing.F) {
 		if math.IsNaN(threshold.limit.Value) || math.IsInf(threshold.limit.Value, 0) {
 			t.Fatalf("%q has the limit %v", text, threshold.limit)
 		}
-		// A limit that was parsed can be parsed again from its text, and can be judged.
+		// The text of an accepted threshold must parse to the same threshold, and Judge must not panic.
 		again, err := ParseThreshold(threshold.Expression)
 		if err != nil || again.limit != threshold.limit || again.metric.Name != threshold.metric.Name ||
 			again.Strategy != threshold.Strategy {

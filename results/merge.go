@@ -11,15 +11,16 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// Generated holds the records of one generator in a session.
+// Generated holds the report of one generator of a session and, if some of the generator's records are missing, the
+// reason.
 type Generated struct {
 	Name    string // "generator 0"
 	Missing string // why its last record, or those of some runs, are missing
 	*Report        // its record of itself and of each run; nil without any record
 }
 
-// Merge returns one report about the clients of all generators. It adds up their records, see Run.Add. It fails if no
-// generator recorded a run.
+// Merge returns one report about the clients of all generators. It adds up the records of each run (see Run.Add). It
+// fails if no generator has a report.
 func Merge(parts []Generated) (*Report, error) {
 	first := slices.IndexFunc(parts, func(p Generated) bool { return p.Report != nil })
 	if first < 0 {
@@ -66,14 +67,16 @@ func Merge(parts []Generated) (*Report, error) {
 	return merged, nil
 }
 
-// enough is the share of a window that all generators' windows must have in common. With less, the generators measured
-// different loads, and the run is invalid.
+// enough is a share of a window. If all generators measured together for less than this share, the merged run is
+// invalid, because the generators measured under different loads.
 const enough = 0.9
 
-// nearlyAll is the common share from which on a run needs no label.
+// nearlyAll is a share of a window. If all generators measured together for less than this share, the merged run has
+// the label WindowsApart.
 const nearlyAll = 0.99
 
-// add returns the sum of the generators' records of a run, and these records. Their windows are on the server's clock.
+// add returns the sum of the generators' records of one run, and the records themselves. It determines on the server's
+// clock how long their windows overlap.
 func add(parts []Generated, indexes []map[runKey]int, key runKey) (sum Run, recorded []Run) {
 	var longest int64
 	var opened, closed time.Time
@@ -133,7 +136,7 @@ func add(parts []Generated, indexes []map[runKey]int, key runKey) (sum Run, reco
 			sum.Labels[i] = label.of("", some, " in "+some)
 		}
 	}
-	other := elsewhere(parts)
+	other := generatorWithOtherServers(parts)
 	if other != "" {
 		sum.Invalid = append(sum.Invalid, OtherServers.Remark(other))
 	}
@@ -159,14 +162,15 @@ func add(parts []Generated, indexes []map[runKey]int, key runKey) (sum Run, reco
 	return sum, recorded
 }
 
-// contended reports whether clients always waited. No generator sees the waiters of another, so this is known only for
-// a lock of capacity one on a single key, whose clients do not pause, time out, share leases or end early.
+// contended reports whether it is certain that a client always waited. No generator sees the waiters of another, so
+// this is certain only for a lock of capacity one on a single key, whose clients do not pause, time out, share leases
+// or end early.
 func contended(s Strategy, each workloads.Spec) bool {
 	return slices.Contains(s.Claims, "exclusion") && s.Capacity == 1 && each.Keys == 1 && each.Rate == 0 &&
 		len(each.Stages) == 0 && each.Think.IsZero() && each.Timeout == nil && !each.Coalesce && each.Iterations == 0
 }
 
-// strategyOf returns the strategy of a run.
+// strategyOf returns the strategy of a run; the zero Strategy if the report does not list it.
 func strategyOf(f *Report, run Run) Strategy {
 	i := slices.IndexFunc(f.Strategies, func(s Strategy) bool { return s.Name == run.Strategy })
 	if i < 0 {
@@ -230,7 +234,8 @@ func frame(parts []Generated, first *Report) *Report {
 	return merged
 }
 
-// relabelled returns a sweep's label with the values of the workload after in place of those before.
+// relabelled returns the label of a sweep's point with the values of after in place of those of before. The workloads
+// before and after differ because merging multiplies options such as the number of clients.
 func relabelled(label string, before, after workloads.Spec) string {
 	words, was, is := strings.Fields(label), before.Given(), after.Given()
 	for i, word := range words {
@@ -241,9 +246,9 @@ func relabelled(label string, before, after workloads.Spec) string {
 	return strings.Join(words, " ")
 }
 
-// elsewhere returns the name of a generator that measured different servers from the first generator; "" if there is
-// none.
-func elsewhere(parts []Generated) string {
+// generatorWithOtherServers returns the name of a generator that measured different servers from the first generator;
+// "" if there is none.
+func generatorWithOtherServers(parts []Generated) string {
 	var first *Generated
 	for i, p := range parts {
 		switch {
@@ -258,7 +263,7 @@ func elsewhere(parts []Generated) string {
 	return ""
 }
 
-// runKey names a run of a session.
+// runKey identifies a run within a session: the reports of all generators have it under the same key.
 type runKey struct {
 	title string
 	round int
@@ -266,7 +271,8 @@ type runKey struct {
 
 func keyOf(run Run) runKey { return runKey{run.Title(), run.Round} }
 
-// index returns the positions of a generator's runs; if a key occurs twice, that of the first run.
+// index maps the key of each run to its position in the generator's report. If a key occurs twice, the first run
+// counts.
 func (p Generated) index() map[runKey]int {
 	at := map[runKey]int{}
 	if p.Report == nil {

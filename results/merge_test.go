@@ -17,7 +17,7 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// generatorFile returns a generator's report of spin at two points in one round. Each client has at least 30
+// generatorFile returns the report of generator number: one round of spin at two points. Each client has at least 30
 // acquisitions.
 func generatorFile(name string, number int) results.Generated {
 	start := time.Date(2026, 5, 7, 12, 30, 0, 0, time.UTC).Add(time.Duration(number) * 20 * time.Millisecond)
@@ -44,7 +44,7 @@ func generatorFile(name string, number int) results.Generated {
 	return results.Generated{Name: name, Report: r}
 }
 
-// hundred returns the durations of a generator: a hundred durations scaled by its number, and one of at least 5 s.
+// hundred returns the distribution of a hundred durations, from n ms to 100·n ms, and one that is at least 5 s.
 func hundred(n int64) results.Distribution {
 	o := results.Observations{Open: results.Histogram{{To: 5e9, Count: 1}}}
 	for i := range int64(100) {
@@ -110,8 +110,8 @@ func merged(t *testing.T, files ...results.Generated) *results.Report {
 	return r
 }
 
-// TestMerge compares the merged figures of two generators, of which the second did everything twice as often, with sums
-// computed by hand.
+// TestMerge merges the reports of two generators, of which the second did everything twice as often as the first. It
+// compares the figures with those of the golden file, which were computed by hand.
 func TestMerge(t *testing.T) {
 	t.Parallel()
 	r := merged(t, generatorFile("a", 1), generatorFile("b", 2))
@@ -137,7 +137,6 @@ func TestMerge(t *testing.T) {
 	golden.Compare(t, "testdata/merged.golden", text.String())
 }
 
-// TestMergedReportCanBeRead checks that ReadJSON reads a merged report.
 func TestMergedReportCanBeRead(t *testing.T) {
 	t.Parallel()
 	var document bytes.Buffer
@@ -149,7 +148,8 @@ func TestMergedReportCanBeRead(t *testing.T) {
 	}
 }
 
-// TestMissingRecord checks that a run without the record of one generator is invalid and names that generator.
+// TestMissingRecord checks that a run is invalid if a generator has no record of it, and that the reason names that
+// generator.
 func TestMissingRecord(t *testing.T) {
 	t.Parallel()
 	a, b := generatorFile("a", 1), generatorFile("b", 2)
@@ -176,9 +176,9 @@ func TestMissingRecord(t *testing.T) {
 	}
 }
 
-// TestStarvedGenerator checks that a generator without acquisitions needs no counts of the servers: those of the others
-// include its commands, except for the counts at its own sockets. If a generator with acquisitions has no reading, the
-// sum is unknown.
+// TestStarvedGenerator checks that a generator without acquisitions needs no counts of the servers, because the counts
+// of the other generators include its commands. Only the counts taken at its own sockets must become unknown. If a
+// generator with acquisitions has no counts of the servers, the merged counts must be unknown.
 func TestStarvedGenerator(t *testing.T) {
 	t.Parallel()
 	starved := generatorFile("b", 2)
@@ -194,8 +194,8 @@ func TestStarvedGenerator(t *testing.T) {
 	}
 }
 
-// TestStarved checks that starvation is decided for the sum, even if one generator had too few acquisitions. If the
-// window is too short for all generators together, the label has their total numbers.
+// TestStarved checks that starvation is decided from the totals of all generators, even if one generator alone has too
+// few acquisitions to decide. If the totals are too small as well, a label must state them.
 func TestStarved(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -227,7 +227,8 @@ func TestStarved(t *testing.T) {
 	}
 }
 
-// TestDoubtful checks that doubtful runs are marked and kept.
+// TestDoubtful checks two cases in which Merge must keep a merged run but mark it as invalid: the generators' windows
+// do not overlap enough, or the run of one generator is invalid.
 func TestDoubtful(t *testing.T) {
 	t.Parallel()
 	b := generatorFile("b", 2)
@@ -243,8 +244,9 @@ func TestDoubtful(t *testing.T) {
 	}
 }
 
-// TestLabelsOfSome checks that a label of some generators names them.
-func TestLabelsOfSome(t *testing.T) {
+// TestLabelsOfSomeGenerators checks the labels of a merged run. A label of a single generator must name that generator.
+// A label of several generators, but not of all, must state their number.
+func TestLabelsOfSomeGenerators(t *testing.T) {
 	t.Parallel()
 	a, b, c := generatorFile("generator 0", 1), generatorFile("generator 1", 2), generatorFile("generator 2", 3)
 	a.Runs[0].Labels = results.Remarks{results.RedisBound.Remark(), results.PartOfASession.Remark()}
@@ -263,8 +265,8 @@ func TestLabelsOfSome(t *testing.T) {
 	}
 }
 
-// TestOrderOfNodes checks that the order of the nodes does not matter: each generator lists them in the order of its
-// --redis.
+// TestOrderOfNodes checks that generators may list the same nodes in different orders. If one generator used another
+// node, the merged run must be invalid.
 func TestOrderOfNodes(t *testing.T) {
 	t.Parallel()
 	a, b := generatorFile("a", 1), generatorFile("b", 2)
@@ -282,7 +284,8 @@ func TestOrderOfNodes(t *testing.T) {
 	}
 }
 
-// TestGap checks that the gap is not known if clients do anything but wait for one lock.
+// TestGap checks that the gap is unknown if clients do not always wait for the lock, for example because they pause or
+// give up, or if the lock does not claim exclusion.
 func TestGap(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*workloads.Spec, *results.Strategy){
@@ -304,7 +307,8 @@ func TestGap(t *testing.T) {
 	}
 }
 
-// leases packs leases of a generator, each a key, an instant and the next in µs, and a token unless that is 0.
+// leases packs the leases of a generator. Each argument is a lease: its key, its start and end in µs, and its token.
+// Token 0 means that the lease has none.
 func leases(all ...[4]int64) results.Leases {
 	packed, last := results.Leases{}, results.Lease{}
 	for _, l := range all {
@@ -314,8 +318,8 @@ func leases(all ...[4]int64) results.Leases {
 	return packed
 }
 
-// TestLeasesOfGenerators checks that only certain overlaps between clients of two generators count. Each clock is exact
-// to 40 µs, and the windows opened 20 ms apart.
+// TestLeasesOfGenerators checks that an overlap of leases of two generators counts only if it is certain. The
+// uncertainty of each clock is 40 µs, and the generators' windows open 20 ms apart.
 func TestLeasesOfGenerators(t *testing.T) {
 	t.Parallel()
 	own := generatorRun(1).Safety.Plus(generatorRun(2).Safety)
@@ -420,14 +424,15 @@ func TestLeasesOfGenerators(t *testing.T) {
 	}
 }
 
-// withToken returns a lease with a fencing token.
+// withToken is a lease whose fencing token is its own value.
 type withToken int64
 
 func (withToken) Release(context.Context) error { return nil }
 func (t withToken) FencingToken() int64         { return int64(t) }
 
-// TestBrokenTokensAreCountedOnce checks the number of leases with a token not larger than an earlier one. Clients of
-// several generators hold the lock one after the other, and each generator audits its own clients.
+// TestBrokenTokensAreCountedOnce plants tokens that are not larger than an earlier token of the same key. Clients of
+// three generators hold the lock in turn, and each generator audits only its own clients. The merged report must count
+// each planted token exactly once.
 func TestBrokenTokensAreCountedOnce(t *testing.T) {
 	t.Parallel()
 	const planted, all = 28, 400
@@ -473,9 +478,9 @@ func TestBrokenTokensAreCountedOnce(t *testing.T) {
 	}
 }
 
-// TestWindowsApart checks a generator whose window opened later: its leases outside the common part count, too. A label
-// reports the common part, unless it is nearly the whole window, or so short that the run is INVALID.
-func TestWindowsApart(t *testing.T) {
+// TestShiftedWindows merges generators whose windows open at different times. A label must state the common part of the
+// windows, unless that is nearly the whole window or so short that the run is invalid.
+func TestShiftedWindows(t *testing.T) {
 	t.Parallel()
 	for shift, want := range map[time.Duration]string{
 		20 * time.Millisecond:  "",
@@ -492,9 +497,9 @@ func TestWindowsApart(t *testing.T) {
 	}
 }
 
-// TestLeftoversOfALostGenerator checks that leftovers of a lost generator do not count against the strategy: its
-// clients could not release.
-func TestLeftoversOfALostGenerator(t *testing.T) {
+// TestLeftoversOfLostGenerator loses a generator, whose clients could not release their locks. The report must not
+// blame the strategy for the keys that are left.
+func TestLeftoversOfLostGenerator(t *testing.T) {
 	t.Parallel()
 	a, b := generatorFile("a", 1), generatorFile("b", 2)
 	for i := range a.Runs {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// If some runs do not know a safety count, the sum of the others is a lower bound, and never an exact 0.
-func TestACountThatSomeRunsDoNotKnow(t *testing.T) {
+// The safety count of some runs is unknown. The sum over the others must be a lower bound, or unknown if it is 0.
+func TestPartlyUnknownCountIsALowerBound(t *testing.T) {
 	t.Parallel()
 	m, _ := FindMetric("lost_updates")
 	for _, test := range []struct {
@@ -31,8 +31,9 @@ func TestACountThatSomeRunsDoNotKnow(t *testing.T) {
 	}
 }
 
-// A round with unknown starvation does not show that every client was served.
-func TestStarvedIsKnownOfAllRunsOrNot(t *testing.T) {
+// The number of starved clients is unknown in one of two rounds. The figure for both must be unknown, because clients
+// may have starved in that round.
+func TestStarvedIsUnknownIfAnyRunIs(t *testing.T) {
 	t.Parallel()
 	m, _ := FindMetric("starved")
 	runs := []Run{{}, {Fairness: Fairness{Starved: new(12)}}}
@@ -44,8 +45,9 @@ func TestStarvedIsKnownOfAllRunsOrNot(t *testing.T) {
 	}
 }
 
-// Computed metrics, and metrics that only some runs have.
-func TestFiguresOfARun(t *testing.T) {
+// The cases cover metrics that are computed, and metrics that only some runs have. A metric must be unknown for a run
+// that lacks its data.
+func TestRunFigures(t *testing.T) {
 	t.Parallel()
 	bursts := Run{Herd: &Herd{Attempts: new(99.0)}}
 	faults := Run{Faults: []Fault{{Injections: []Injection{
@@ -63,7 +65,7 @@ func TestFiguresOfARun(t *testing.T) {
 		run    Run
 		want   *Figure
 	}{
-		// In an open loop the unfinished waits include the arrivals that no client had taken.
+		// In an open loop, the unfinished waits must include the arrivals that no client had taken.
 		{"waits_unfinished", Run{Waiting: Waiting{Open: 10, Backlog: 395}}, &Figure{Value: 405}},
 		{"client_cpu_per_acq", cpu(1.5, 1000), &Figure{Value: 1.5e6}},
 		{"client_cpu_per_acq", cpu(1.5, 0), nil},
@@ -92,8 +94,9 @@ func TestFiguresOfARun(t *testing.T) {
 	}
 }
 
-// The busiest main thread of several nodes counts; with one node, its main thread.
-func TestTheBusiestMainThread(t *testing.T) {
+// A server has several nodes. MainThreadPercent must return the CPU use of the busiest main thread, even if that of
+// another node is unknown.
+func TestBusiestMainThread(t *testing.T) {
 	t.Parallel()
 	node := func(cpu *float64) NodeDelta { return NodeDelta{MainCPU: cpu} }
 	for _, test := range []struct {
@@ -118,8 +121,9 @@ func TestTheBusiestMainThread(t *testing.T) {
 	}
 }
 
-// The median recovery is that of the nearest rank. A missing recovery counts as the longest.
-func TestTheMedianRecovery(t *testing.T) {
+// The median recovery must be the value of the nearest rank. A missing recovery must count as the longest, and be
+// printed as "never".
+func TestMedianRecovery(t *testing.T) {
 	t.Parallel()
 	after := func(ns ...int64) []Injection {
 		var all []Injection
@@ -151,7 +155,7 @@ func TestTheMedianRecovery(t *testing.T) {
 	}
 }
 
-func TestLabelsOfABusyMachine(t *testing.T) {
+func TestBusyMachineLabels(t *testing.T) {
 	t.Parallel()
 	for label, busy := range map[Code]bool{
 		GeneratorBound: true, BusyMachine: true, OtherCPU: true, Stolen: true,
@@ -163,7 +167,9 @@ func TestLabelsOfABusyMachine(t *testing.T) {
 	}
 }
 
-// Every field in the table exists. Thresholds name a distribution by the common part of the names of its percentiles.
+// All fields of a run are set, so every metric except those of Redis's CPU time must have a figure. The names of all
+// percentiles of a distribution must differ only in their ends (_p50, _p99 and so on), because thresholds use the part
+// before the end.
 func TestPercentilesAreNamedAfterTheirDistribution(t *testing.T) {
 	var whole Run
 	fill(reflect.ValueOf(&whole).Elem())

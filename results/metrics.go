@@ -1,5 +1,9 @@
 package results
 
+// Each metric is an entry of rows. Its name identifies the metric in exports, thresholds and comparisons, so the name
+// must never change. The value is the field of Run at path, or the result of a function in computed, which returns nil
+// if the figure is not known. An unknown figure must never become 0, because 0 is a good value of many metrics.
+
 import (
 	"cmp"
 	"reflect"
@@ -17,7 +21,8 @@ type Metric struct {
 	value func(Run) any // computes a figure that is not a field of Run
 }
 
-// Row is one entry of rows, the table of metrics. Its figure is the field of Run at path, or comes from computed.
+// Row is one entry of rows, the table of metrics. Its figure is the field of Run at path or, if path is empty, the
+// result of its function in computed.
 type Row struct {
 	Name string // wait_p99
 	Unit Unit
@@ -30,15 +35,15 @@ type Row struct {
 type Compared struct {
 	metric string
 	Label  string // in words: "wait p99"
-	// Resolution is the smallest meaningful value. Smaller values, and 0, count as this value, so
-	// that ratios exist.
+	// Resolution is the smallest meaningful value. Smaller values, including 0, count as this value, so that a ratio can
+	// always be computed.
 	Resolution float64
-	// Count marks a figure that counts operations of a strategy per acquisition. Such figures hardly depend on the
-	// machine, so small changes are real, and a separate threshold applies.
+	// Count marks a count of a strategy's operations per acquisition. Such counts hardly depend on the machine, so even
+	// small changes are real, and a separate threshold applies to them.
 	Count bool
 }
 
-// Bench is a metric in the format of Go's benchmarks.
+// Bench defines how a metric appears on a line in the format of Go's benchmarks.
 type Bench struct {
 	metric string
 
@@ -47,7 +52,7 @@ type Bench struct {
 	Exact bool    // the figure does not vary between runs
 }
 
-// Figure is a metric's value in its unit.
+// Figure is the value of a metric, in the metric's unit.
 type Figure struct {
 	Value   float64 `json:"value"`
 	AtLeast bool    `json:"at_least,omitempty"` // a lower bound: some of the durations had not ended
@@ -56,10 +61,10 @@ type Figure struct {
 	Digits int `json:"digits,omitempty"`
 }
 
-// Unit is the unit of a metric.
+// Unit is the unit of a metric's values, and determines their format in tables.
 type Unit string
 
-// The units of metrics.
+// Every metric has one of these units.
 const (
 	Nanoseconds Unit = "ns"
 	PerSecond   Unit = "1/s"
@@ -71,28 +76,30 @@ const (
 // Better is the direction in which a metric improves.
 type Better int
 
-// The directions. Neither means that the metric is neither good nor bad.
+// Neither means that a change of the metric is neither better nor worse.
 const (
 	Neither Better = iota
 	Lower
 	Higher
 )
 
-// Of returns the metric of a run; nil if it is not known.
+// Of returns the metric's figure for a run; nil if it is not known.
 func (m Metric) Of(r Run) *Figure {
 	if m.path == "" {
 		return figure(m.value(r))
 	}
 	field := at(r, m.path)
 	if m.is&perAcq != 0 {
+		// The servers' counts cover the interval between two readings of INFO, so they are divided by the acquisitions in
+		// that interval.
 		count, _ := field.(*int64)
 		field = r.Server.Window.PerAcquisition(count)
 	}
 	return figure(field)
 }
 
-// shown is Of for tables. It returns nil for a percentile of 99 or more if the durations are so few that it would be
-// their maximum.
+// shown is like Of, but for tables: it returns nil for a percentile of 99 or more if there are so few durations that it
+// would be their maximum.
 func (m Metric) shown(r Run) *Figure {
 	path, p := m.percentile()
 	if d, ok := at(r, path).(Distribution); ok && p >= 99 && !d.enough(p) {
@@ -101,11 +108,11 @@ func (m Metric) shown(r Run) *Figure {
 	return m.Of(r)
 }
 
-// percentiles are the fields of a Distribution with percentiles.
+// percentiles maps the names of Distribution's percentile fields to percentages.
 var percentiles = map[string]float64{"P50": 50, "P90": 90, "P95": 95, "P99": 99, "P999": 99.9}
 
-// percentile returns the path of the distribution of which the metric is a percentile, and its percent;
-// "" and 0 for another metric.
+// percentile returns the path of the distribution and the number of the percentile if the metric is a percentile,
+// otherwise "" and 0.
 func (m Metric) percentile() (path string, percent float64) {
 	dot := strings.LastIndex(m.path, ".")
 	if percent = percentiles[m.path[dot+1:]]; percent == 0 {
@@ -114,7 +121,7 @@ func (m Metric) percentile() (path string, percent float64) {
 	return m.path[:dot], percent
 }
 
-// InBench returns the metric of a run in the unit of Bench; false if it is not known or only a lower bound.
+// InBench returns the metric's value for a run in the unit of Bench; false if it is not known, or only a lower bound.
 func (m Metric) InBench(r Run) (float64, bool) {
 	if f := m.Of(r); f != nil && !f.AtLeast {
 		return f.Value * m.Bench.Scale, true
@@ -137,7 +144,8 @@ func at(of any, path string) any {
 	return v.Interface()
 }
 
-// figure converts a number, or a pointer that is nil for an unknown one.
+// figure converts a number, a *Bound, a *Figure or a pointer to a number. It returns nil for a nil pointer, which means
+// that the value is not known.
 func figure(value any) *Figure {
 	if b, ok := value.(*Bound); ok {
 		return b.figure()
@@ -161,7 +169,7 @@ func (b *Bound) figure() *Figure {
 	return &Figure{Value: float64(b.NS), AtLeast: b.AtLeast}
 }
 
-// FindMetric returns the metric of this name.
+// FindMetric returns the metric of this name; false if there is none.
 func FindMetric(name string) (Metric, bool) {
 	at := slices.IndexFunc(rows, func(r Row) bool { return r.Name == name })
 	if at < 0 {
@@ -170,7 +178,7 @@ func FindMetric(name string) (Metric, bool) {
 	return rows[at].metric(), true
 }
 
-// MustMetric returns a metric that exists.
+// MustMetric returns the metric of this name, which must exist: otherwise it panics.
 func MustMetric(name string) Metric {
 	m, known := FindMetric(name)
 	if !known {
@@ -179,6 +187,7 @@ func MustMetric(name string) Metric {
 	return m
 }
 
+// metric returns the row as a Metric, whose direction follows from the row's traits.
 func (r Row) metric() Metric {
 	return Metric{Row: r, Better: Better(r.is & (down | up)), value: computed[r.Name]}
 }
@@ -192,7 +201,7 @@ func Metrics() []Metric {
 	return all
 }
 
-// ComparedMetrics returns the metrics that comparisons use, in order.
+// ComparedMetrics returns the metrics that comparisons use, in the order of the comparison tables.
 func ComparedMetrics() []Metric {
 	var all []Metric
 	for _, c := range compared {
@@ -203,7 +212,7 @@ func ComparedMetrics() []Metric {
 	return all
 }
 
-// BenchMetrics returns the figures of a benchmark line after ns/op.
+// BenchMetrics returns the metrics that follow ns/op on a benchmark line, in their order.
 func BenchMetrics() []Metric {
 	var all []Metric
 	for _, b := range benched {
@@ -218,6 +227,8 @@ func BenchMetrics() []Metric {
 type traits int
 
 const (
+	// down and up equal the values of Better, so that Row.metric can convert them. iota also counts their two lines, so
+	// whole is 1<<2 and shares no bit with them.
 	down = traits(Lower)
 	up   = traits(Higher)
 
@@ -235,8 +246,9 @@ const (
 	size, count       = Bytes, Number
 )
 
-// rows lists all metrics in the order of exports. Add a new metric at the end, because columns of exports keep their
-// order. layout adds a metric to tables, compared to comparisons, benched to benchmark lines.
+// rows lists all metrics in the order of exports. Add a new metric at the end, because the order of the columns in
+// exports must not change. A metric is also in tables if layout lists it, in comparisons if compared does, and on
+// benchmark lines if benched does.
 var rows = []Row{
 	{"acquisitions", count, up | whole, "Speed.Acquisitions", "leases granted in the window"},
 	{"acq_per_s", rate, up, "Speed.PerSecond", "leases granted per second"},
@@ -268,8 +280,11 @@ var rows = []Row{
 	{"jain", count, up, "Fairness.Jain", "Jain's index of the acquisitions per client, 1 is even"},
 	{"starved", count, down | whole | everyRun, "Fairness.Starved", "clients without an acquisition in two fair rounds"},
 	{"longest_wait", ns, down, "Fairness.LongestWait", "longest wait of any client, including open waits"},
-	{"working_set", count, up, "Fairness.WorkingSet", "distinct clients among as many acquisitions as clients"},
-	{"reacquire_distance_p50", count, whole, "Fairness.ReacquireDistance", "acquisitions until the same client's next"},
+	{"working_set", count, up, "Fairness.WorkingSet", "distinct clients in as many acquisitions as there are clients"},
+	{
+		"reacquire_distance_p50", count, whole, "Fairness.ReacquireDistance",
+		"acquisitions of a key until the same client's next one",
+	},
 	{"overtaken", percent, down, "Fairness.Overtaken", "acquisitions while an earlier arrival waited"},
 	{"largest_bypass", count, down | whole, "Fairness.LargestBypass", "most later arrivals served before one waiter"},
 
@@ -289,7 +304,10 @@ var rows = []Row{
 	{"subscriptions", count, whole, "Server.Peak.Subscriptions", "largest number of channel subscriptions"},
 	{"redis_memory", size, down, "Server.Peak.MemoryBytes", "largest memory use of the servers"},
 
-	{"violations", count, down | total, "", "overlaps and fencing tokens that went back; at least the broken claims"},
+	{
+		"violations", count, down | total, "",
+		"overlaps plus fencing tokens that are not larger than an earlier one; at least the number of broken claims",
+	},
 	{"overlaps", count, down | total, "", "more holders than the lock admits, leases still valid"},
 	{"overlaps_after_expiry", count, down | total, "", "overlaps with a holder whose lease had expired"},
 	{"fencing_regressions", count, down | total, "", "fencing tokens not larger than an earlier one"},
@@ -328,16 +346,21 @@ var rows = []Row{
 	},
 	{"driver_cpu_per_acq", ns, down, "", "CPU time of the processes in which drivers run the clients"},
 	{"wal_bytes_per_acq", size, down | perAcq, "Server.Window.WALBytes", "bytes added to PostgreSQL's write-ahead log"},
-	{"passes_within_instance", percent, 0, "Fairness.PassesWithin", "passes between clients of the same instance"},
+	{
+		"passes_within_instance", percent, 0, "Fairness.PassesWithin",
+		"passes of the lock between clients of the same instance",
+	},
 	{"stall", ns, down, "Speed.Stall", "longest time in which a lock was free although clients waited"},
 	{"generator_stood_still", ns, down, "Generator.StoodStill", "longest time in which lockbench itself did not run"},
 }
 
-// computed has the figures that are not a field of Run.
+// computed maps the name of each metric that is not a field of Run to its function, which returns nil if the figure is
+// not known.
 var computed = map[string]func(Run) any{
 	"utilisation":      func(r Run) any { return r.Speed.Utilisation * 100 },
 	"waits_unfinished": func(r Run) any { return r.Waiting.Open + r.Waiting.Backlog },
 	"bytes_in_per_acq": func(r Run) any {
+		// If the servers report no count, the bytes that the clients sent are used instead.
 		d := cmp.Or(r.Server.Window, &ServerDelta{})
 		return d.PerAcquisition(cmp.Or(d.BytesIn, d.ClientBytesOut))
 	},
@@ -353,6 +376,7 @@ var computed = map[string]func(Run) any{
 	"driver_cpu_per_acq":     driverCPU,
 	"violations": func(r Run) any {
 		n := max(r.Safety.Overlaps+r.Safety.FencingRegression, int64(len(r.Safety.Broken)))
+		// Without a complete audit, a count of 0 is not certain. A violation that was found is certain in any case.
 		if n == 0 && r.unaudited() {
 			return nil
 		}
@@ -360,6 +384,8 @@ var computed = map[string]func(Run) any{
 	},
 	"overlaps": seen(func(s Safety) int64 { return s.Overlaps }, 0),
 	"overlaps_after_expiry": func(r Run) any {
+		// With several generators, overlaps between leases of different ones may have been missed, so a count of 0 is not
+		// certain.
 		if n := r.Safety.ExpiredOverlaps; n > 0 || r.Record.Generators <= 1 {
 			return n
 		}
@@ -382,8 +408,8 @@ var computed = map[string]func(Run) any{
 	},
 }
 
-// seen returns a count of the audit. With several generators it is unknown unless one of them counted more than least,
-// or the leases of all were compared.
+// seen returns a function that reads a count of the audit. If there are several generators and their leases were not
+// compared, a count of at most least counts as unknown.
 func seen(of func(Safety) int64, least int64) func(Run) any {
 	return func(r Run) any {
 		if n := of(r.Safety); n > least || !r.apart() {
@@ -393,8 +419,8 @@ func seen(of func(Safety) int64, least int64) func(Run) any {
 	}
 }
 
-// clientCPU is the CPU time per acquisition of the generator and of its drivers, if there are any; unknown without
-// acquisitions, if the system does not report it, or if the window was too short for the servers' counters.
+// clientCPU returns the CPU time per acquisition, in nanoseconds, of the generator and its drivers. It is unknown
+// without acquisitions, if the system does not report it, or if the window was too short for the servers' counters.
 func clientCPU(r Run) any {
 	seconds := r.Generator.CPUSeconds
 	if drivers := r.Generator.DriverCPUSeconds; drivers != nil {
@@ -411,6 +437,9 @@ func driverCPU(r Run) any {
 	return r.cpuPerAcquisition(*r.Generator.DriverCPUSeconds)
 }
 
+// cpuPerAcquisition returns a CPU time per acquisition in nanoseconds. It divides by the acquisitions between the
+// readings of the servers' counters or, without such counters, by those in the window. It returns nil without
+// acquisitions or CPU time, and if the counters cover only the whole run.
 func (r Run) cpuPerAcquisition(seconds float64) any {
 	acquisitions := r.Speed.Acquisitions
 	if window := r.Server.Window; window != nil {
@@ -424,7 +453,8 @@ func (r Run) cpuPerAcquisition(seconds float64) any {
 	return seconds * 1e9 / float64(acquisitions)
 }
 
-// regressions returns the tokens not larger than an earlier one; unknown if there are leases and none has a token.
+// regressions returns the number of fencing tokens that are not larger than an earlier one of the same key. It is
+// unknown if no lease has a token, or if none was found but the tokens of different generators were not compared.
 func regressions(r Run) any {
 	if r.Safety.FencedLeases == 0 && r.Speed.Acquisitions > 0 || r.apart() && r.Safety.FencingRegression == 0 {
 		return nil
@@ -432,7 +462,6 @@ func regressions(r Run) any {
 	return r.Safety.FencingRegression
 }
 
-// injections returns the injections of all faults.
 func (r Run) injections() []Injection {
 	var all []Injection
 	for _, f := range r.Faults {
@@ -453,7 +482,8 @@ func (r Run) faultSum(count func(Injection) int64) any {
 	return sum
 }
 
-// recovery returns the time to recovery; without a recovery, the rest of the window as a lower bound.
+// recovery returns the time to recovery in nanoseconds. Without a recovery it returns the time from the injection to
+// the end of the window, as a lower bound.
 func (s Injection) recovery(window int64) *Bound {
 	if s.RecoveryNS == nil {
 		return &Bound{NS: max(0, window-s.AtNS), AtLeast: true}
@@ -461,11 +491,12 @@ func (s Injection) recovery(window int64) *Bound {
 	return &Bound{NS: *s.RecoveryNS}
 }
 
-// longestStall returns the longest time after an injection in which no client obtained a lock; nil if none is known.
+// longestStall returns the longest Stall of the injections; nil if none is known.
 func longestStall(injections []Injection) *Bound {
 	return longest(injections, func(s Injection) *Bound { return s.Stall })
 }
 
+// longest calls of for each injection and returns the longest time; nil if none is known.
 func longest(injections []Injection, of func(Injection) *Bound) *Bound {
 	var all []*Bound
 	for _, s := range injections {
@@ -474,7 +505,7 @@ func longest(injections []Injection, of func(Injection) *Bound) *Bound {
 	return Longest(all...)
 }
 
-// compared lists the metrics of a comparison in its order.
+// compared lists the metrics that comparisons test, in the order of the comparison tables.
 var compared = []Compared{
 	{"acq_per_s", "acquisitions", 0.01, false},
 	{"utilisation", "utilisation", 0.1, false},
@@ -495,7 +526,7 @@ var compared = []Compared{
 	{"futile_wake_ups_per_acq", "futile wake-ups per acq", 0.01, true},
 }
 
-// benched lists the metrics of a benchmark line in its order.
+// benched lists the metrics that follow ns/op on a benchmark line, in this order.
 var benched = []Bench{
 	{"wait_p99", "p99-wait-ns/op", 1, false},
 	{"acq_per_s", "acq/s", 1, false},

@@ -11,8 +11,8 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// A Phrase is a text that records which of its parts are figures. Texts that differ only in their figures can so be
-// found and joined without parsing. Read this file from Quantity on.
+// A Phrase is a text that records which of its parts are figures. So texts that differ only in their figures can be
+// recognised and merged without parsing.
 
 // Quantity is a part of a text: a figure with its number, or words without one.
 type Quantity struct {
@@ -23,7 +23,7 @@ type Quantity struct {
 // Measured returns a figure, formatted by a verb of package fmt for float64.
 func Measured(x float64, format string) Quantity { return Quantity{&x, fmt.Sprintf(format, x)} }
 
-// Written returns a figure with a given text.
+// Written returns the figure x with a text that the caller has formatted.
 func Written(x float64, text string) Quantity { return Quantity{&x, text} }
 
 // quantity converts a part of a remark: a number, a duration, or any value that fmt can print.
@@ -48,16 +48,17 @@ func quantity(x any) Quantity {
 	return Quantity{Text: fmt.Sprint(x)}
 }
 
-// Phrase is a text in parts.
+// Phrase is a text that is divided into words and figures.
 type Phrase []part
 
-// part is some words or a figure, or the range of figures from low to the Quantity.
+// part is a piece of a phrase: words, a figure, or the range from the figure low to the figure Quantity.
 type part struct {
 	Quantity
 	low *Quantity // nil for a single figure
 }
 
-// Phrasef returns a phrase from a text with "%s" for each part. A part may be a phrase itself.
+// Phrasef returns a phrase in which each "%s" of the text is replaced by the next part. If a part is itself a Phrase,
+// its figures remain figures.
 func Phrasef(text string, parts ...any) Phrase {
 	var p Phrase
 	words := strings.Split(text, "%s")
@@ -77,7 +78,7 @@ func Phrasef(text string, parts ...any) Phrase {
 
 func (p Phrase) with(q Quantity) Phrase { return append(p, part{Quantity: q}) }
 
-// String returns the text.
+// String returns the phrase as plain text.
 func (p Phrase) String() string {
 	var b strings.Builder
 	for _, q := range p {
@@ -86,7 +87,7 @@ func (p Phrase) String() string {
 	return b.String()
 }
 
-// Kind is the same for phrases that differ only in their figures.
+// Kind returns a key that is equal for phrases that differ only in their figures.
 func (p Phrase) Kind() string {
 	var b strings.Builder
 	for _, q := range p {
@@ -99,7 +100,7 @@ func (p Phrase) Kind() string {
 	return b.String()
 }
 
-// JoinPhrases puts phrases one after the other.
+// JoinPhrases concatenates phrases, separated by a text such as ", ".
 func JoinPhrases(all []Phrase, between string) Phrase {
 	var joined Phrase
 	for i, p := range all {
@@ -142,7 +143,7 @@ func Spanned(all []Phrase) Phrase {
 	return spanned
 }
 
-// String writes a range as "12–78%".
+// String returns the text of the part, for a range as in "12–78%".
 func (p part) String() string {
 	if p.low == nil || p.low.Text == p.Text {
 		return p.Text
@@ -155,7 +156,8 @@ func (p part) String() string {
 	return low + "–" + p.Text
 }
 
-// withoutUnit splits a figure into its number and the unit after it. It does not split a duration in Go's format.
+// withoutUnit splits a figure into its number and the unit after it. For a duration in Go's format, or a text without a
+// number, number is "" and unit the whole text.
 func withoutUnit(text string) (number, unit string) {
 	if _, err := time.ParseDuration(text); err == nil {
 		return "", text

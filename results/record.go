@@ -9,16 +9,17 @@ import (
 	"time"
 )
 
-// Record is what a run counted in addition to the histograms and counters in its other parts. Records can be added up.
-// Compute computes the figures from the record of one generator or from the sum of several.
+// Record holds counts of a run that are not figures themselves, but from which Run.Compute derives figures. The records
+// of several generators can be added up before the figures are computed.
 type Record struct {
 	Clients int64   `json:"clients" add:"sum"`
 	Keys    int64   `json:"keys"`
 	AskedNS float64 `json:"asked_ns" add:"sum"` // sum of the requested holds
-	// Contended means that clients always waited for every key, and that the lock's capacity is one.
+	// Contended means that every key had a waiting client at all times, and that the lock's capacity is one.
 	Contended bool `json:"contended" add:"and"`
-	// Granted is the number of leases between two readings. Attempts, WakeUps and Futile are the strategies' own counts
-	// between the same readings; nil for a black box.
+	// Granted is the number of leases granted between the first and the last reading of the strategies' own counts.
+	// Attempts, WakeUps and Futile are the increases of these counts between the two readings; nil for a strategy that
+	// does not count.
 	Granted  int64  `json:"granted" add:"sum"`
 	Attempts *int64 `json:"attempts"`
 	WakeUps  *int64 `json:"wake_ups"`
@@ -26,14 +27,15 @@ type Record struct {
 	// WithoutTurn is the number of clients that waited and had no acquisition; nil in an open loop.
 	WithoutTurn *int64 `json:"without_turn,omitempty" add:"sum"`
 
-	// Generators is the number of generators, if there are several. Increments is the number of increments that they made
-	// under the lock. Counted is the sum of the counters after the last generator had finished; nil if it is not known.
+	// Generators is the number of generators that the record covers; 0 if the run is not part of a session of several
+	// generators. Increments is how often these generators incremented the counters under the lock. Counted is the sum of
+	// the counters after the last generator had finished; nil if it is not known.
 	Generators int64  `json:"generators,omitempty" add:"sum"`
 	Increments *int64 `json:"increments,omitempty" add:"sum"`
 	Counted    *int64 `json:"counted,omitempty" add:"known"`
-	// Leases are the leases of one of several generators; nil if there are too many, or if some are not known.
-	// UncertaintyNS limits the error with which a generator knew the server's clock during the run. In a sum of records,
-	// Compared means that the leases of all generators were compared on this clock.
+	// Leases holds the leases of one of several generators; nil if there are too many, or if some are not known.
+	// UncertaintyNS is the largest possible error, in nanoseconds, of a generator's estimate of the server's clock during
+	// the run. In a sum of records, Compared means that the leases of all generators were compared on this clock.
 	Leases        Leases `json:"leases,omitzero" add:"none"`
 	UncertaintyNS int64  `json:"clock_uncertainty_ns,omitempty" add:"max"`
 	Compared      bool   `json:"compared,omitempty"`
@@ -42,10 +44,11 @@ type Record struct {
 // enoughAcquisitions is the mean number of acquisitions per client below which Jain's index depends mostly on chance.
 const enoughAcquisitions = 20
 
-// rounding is the rounding error of a gap in nanoseconds: a gap that is negative by less than this counts as 0.
+// rounding is the largest rounding error of a gap, in nanoseconds. A gap between −rounding and 0 counts as 0.
 const rounding = 1.0
 
-// Compute sets the figures that follow from the record, the histograms and the time accounts.
+// Compute sets the figures that follow from the record, the histograms and the time accounts. It must be called again
+// after Add.
 func (r *Run) Compute() {
 	for _, d := range r.distributions() {
 		d.figures()
@@ -83,14 +86,14 @@ func (r *Run) Compute() {
 	}
 }
 
-// fairRounds is how many fair rounds a window needs before a client without an acquisition counts as starved. A
-// first-come-first-served lock serves every client once in one round. The second round allows for a window that opens
-// within a round, and for requests that arrive in another order than they were sent.
+// fairRounds is the number of acquisitions per client that a window needs before a client without an acquisition counts
+// as starved. In a fair round, a first-come-first-served lock serves every client once. The second round allows for a
+// window that opens during a round, and for requests that do not arrive in the order in which they were sent.
 const fairRounds = 2
 
-// starved returns the number of clients without an acquisition although the window had room for two fair rounds. It is
-// nil if this is undecided: the client's turn may have come later or, with several keys, the queue of its key may have
-// been long by chance.
+// starved returns the number of clients without an acquisition. If there are such clients, it returns nil in two cases:
+// with fewer than two acquisitions per client, their turn may have come later; with several keys, the queue of their
+// key may have been long by chance.
 func (r *Run) starved() *int {
 	without := r.Record.WithoutTurn
 	if without == nil || *without > 0 && (r.Record.Keys > 1 || r.Speed.Served < fairRounds*r.Record.Clients) {
@@ -99,9 +102,9 @@ func (r *Run) starved() *int {
 	return new(int(*without))
 }
 
-// ShortOfARound returns a label if the window was too short for every client to have one acquisition; the label names a
-// window that is long enough. It returns no label if starvation can be decided, or if the clients are only slots for
-// arrivals.
+// ShortOfARound returns a label if the window was too short for two acquisitions per client and some client had none.
+// If any client was served, the label proposes a window that is long enough. It returns no label if starvation can be
+// decided, or if the clients are only slots for arrivals.
 func (r *Run) ShortOfARound() Remarks {
 	served, enough := r.Speed.Served, fairRounds*r.Record.Clients
 	switch {
@@ -115,14 +118,15 @@ func (r *Run) ShortOfARound() Remarks {
 	return Remarks{ShortOfARound.Remark(served, r.Record.Clients, time.Duration(math.Ceil(longer))*time.Second)}
 }
 
-// apart reports whether the audit compared only clients of the same generator.
+// apart reports whether there are several generators and the audit compared only clients of the same generator.
 func (r Run) apart() bool { return r.Record.Generators > 1 && !r.Record.Compared }
 
 // unaudited reports whether exclusion between clients of different generators is untested: their leases were not
 // compared, and no counter checked it.
 func (r Run) unaudited() bool { return r.apart() && r.Safety.LostUpdates == nil }
 
-// jain returns Jain's index, see Fairness, of the clients' acquisitions; nil if there are too few.
+// jain returns Jain's index (see Fairness.Jain) of the clients' acquisitions; nil if their mean is below
+// enoughAcquisitions.
 func jain(perClient Histogram) *float64 {
 	var clients, sum, squares float64
 	for _, b := range perClient {
@@ -135,8 +139,9 @@ func jain(perClient Histogram) *float64 {
 	return new(sum * sum / (clients * squares))
 }
 
-// Add adds what another generator recorded of the same run, on the same servers in the same window, as the fields' tags
-// say; Compute then computes the figures. A figure that only a single process can observe becomes unknown.
+// Add adds another generator's record of the same run, measured on the same servers and in the same window. The tag
+// "add" of each field determines how it is added. The caller must then call Compute. A figure that only a single
+// process can observe becomes unknown.
 func (r *Run) Add(other Run) {
 	record, more := &r.Record, other.Record
 	share := float64(more.Clients) / float64(max(1, record.Clients+more.Clients))
@@ -154,8 +159,8 @@ func (r *Run) Add(other Run) {
 	r.Safety.LostUpdates = nil
 }
 
-// probed adds two counts of the strategies' own work. A generator without a lease needs no count. Otherwise a missing
-// count makes the sum unknown.
+// probed adds two counts that strategies made of their own work. The count of a generator with no lease may be missing.
+// Any other missing count makes the sum unknown.
 func (r *Run) probed(count *int64, other Run, more *int64) *int64 {
 	switch {
 	case other.Speed.Acquisitions == 0 && more == nil:
@@ -168,9 +173,9 @@ func (r *Run) probed(count *int64, other Run, more *int64) *int64 {
 	return new(*count + *more)
 }
 
-// add adds the reading of another generator of the same servers. The sum has the counts of the first generator with a
-// reading, minus the cost of the other's readings, and the leases of both. It is unknown if a generator with leases has
-// no reading.
+// add adds the leases of another generator to the counts of the servers that both used. The servers' counts include the
+// commands of both, so it keeps those of the first generator that has any, minus the cost of the other's readings. The
+// result is unknown if a generator with leases has no counts of the servers.
 func (s *Server) add(other Server, granted, more int64) {
 	first := cmp.Or(s.Window, other.Window)
 	if first == nil || s.Window == nil && granted > 0 || other.Window == nil && more > 0 {
@@ -188,13 +193,13 @@ func (s *Server) add(other Server, granted, more int64) {
 	s.Window = &sum
 }
 
-// Plus returns the sum with the audit of other keys or of another generator.
+// Plus returns the sum of two audits of different keys or different generators.
 func (s Safety) Plus(other Safety) Safety {
 	addFields(&s, other)
 	return s
 }
 
-// CountErrors lists the counts of errors, the most frequent first.
+// CountErrors converts counts by error text into a list with the most frequent error first.
 func CountErrors(counts map[string]int64) []ErrorCount {
 	var list []ErrorCount
 	for _, text := range slices.Sorted(maps.Keys(counts)) {
@@ -204,8 +209,8 @@ func CountErrors(counts map[string]int64) []ErrorCount {
 	return list
 }
 
-// The values of the tag "add", which determine how a field is added to the same field of another record. A field
-// without this tag keeps its value. In a nested struct the fields have the tags.
+// These values of the tag "add" determine how a field is added to the same field of another record. A field without the
+// tag keeps its value. The fields of a nested struct have their own tags.
 const (
 	bySum     = "sum"   // unknown unless both are known
 	byKnown   = "known" // sum of the known values
@@ -233,7 +238,7 @@ func addStruct(sum, more reflect.Value) {
 	}
 }
 
-// addField adds one field. It never changes a value that another record also points to.
+// addField adds one field. It never modifies a value through a pointer that another record may share.
 func addField(how string, sum, more reflect.Value) {
 	switch s := sum.Addr().Interface().(type) {
 	case *Distribution:
@@ -292,7 +297,7 @@ func addNumbers[N int64 | float64](how string, a, b N) N {
 	return a + b
 }
 
-// addCounts adds counts by name; nil if one of the two is not known.
+// addCounts adds two maps of counts by name; nil if either is nil, which means not known.
 func addCounts(a, b map[string]int64) map[string]int64 {
 	if a == nil || b == nil {
 		return nil

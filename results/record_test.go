@@ -10,11 +10,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestEveryFieldIsAdded fails if Add silently drops a new field of a run. It adds a run with all figures to an empty
-// run, and an empty run to a run with all figures.
+// TestEveryFieldIsAdded adds two full runs, and a full run to an empty one. It fails if a field of a sum is empty that
+// is not listed in left.
 func TestEveryFieldIsAdded(t *testing.T) {
 	t.Parallel()
-	// Fields that Merge sets, that only one process can observe, or that depend on a certain server or workload.
+	// These fields may be empty in the sum: Merge sets them, only a single process can observe them, or only certain
+	// servers or workloads have them.
 	left := []string{
 		"Run.Strategy", "Run.Point", "Run.Round", "Run.Order", "Run.Seed", "Run.Started", "Run.Failure", "Run.Invalid",
 		"Run.Labels", "Run.Herd", "Run.Parts", "Run.Faults", "Run.Server.Whole", "Run.Speed.Handoff", "Run.Speed.Stall",
@@ -32,7 +33,8 @@ func TestEveryFieldIsAdded(t *testing.T) {
 		return r
 	}
 	empty := Run{}
-	// It does not matter here whether the sum is unknown or the smaller value.
+	// With these values the empty run keeps every sum known. Where Add takes the smaller of two values, they also keep the
+	// result from being 0.
 	empty.Fairness = Fairness{AcquisitionsMin: 1}
 	empty.Record = Record{Keys: 1, Increments: new(int64), WithoutTurn: new(int64)}
 	whole := full()
@@ -51,7 +53,7 @@ func TestEveryFieldIsAdded(t *testing.T) {
 	}
 }
 
-// fill sets all fields.
+// fill sets v to a value other than zero. In a struct it fills every exported field, and in a slice one element.
 func fill(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Pointer:
@@ -82,7 +84,7 @@ func fill(v reflect.Value) {
 	}
 }
 
-// dropped names the fields that are empty.
+// dropped returns the names of the fields of v, at any depth, that are empty. name is the name of v.
 func dropped(v reflect.Value, name string) []string {
 	switch {
 	case v.Kind() == reflect.Map:
@@ -108,9 +110,9 @@ func dropped(v reflect.Value, name string) []string {
 	return names
 }
 
-// TestAddWeighs checks that a generator without a lease needs no counts of the strategies, and that one with leases
-// does.
-func TestAddWeighs(t *testing.T) {
+// TestAddWeighsAttempts checks that the attempts per acquisition are known although a generator without leases did not
+// count attempts. If a generator with leases did not count them, they must be unknown.
+func TestAddWeighsAttempts(t *testing.T) {
 	t.Parallel()
 	run := func(granted int64, attempts *int64) Run {
 		return Run{Record: Record{Granted: granted, Attempts: attempts}, Speed: Speed{Acquisitions: granted}}
@@ -133,8 +135,8 @@ func TestAddWeighs(t *testing.T) {
 	}
 }
 
-// TestLongWindowsOfManyClients checks that Add does not overflow: clients × window exceeds an int64.
-func TestLongWindowsOfManyClients(t *testing.T) {
+// TestAddDoesNotOverflow checks the mean window of two runs whose product of clients and window exceeds int64.
+func TestAddDoesNotOverflow(t *testing.T) {
 	t.Parallel()
 	hours := int64(3 * time.Hour)
 	sum := Run{WindowNS: hours, Record: Record{Clients: 1e6}}
@@ -144,8 +146,8 @@ func TestLongWindowsOfManyClients(t *testing.T) {
 	}
 }
 
-// TestSumIsOneRecording compares the sum of two halves of a recording with the whole recording.
-func TestSumIsOneRecording(t *testing.T) {
+// TestSumEqualsOneRecording checks that the sum of the two halves of a recording has the same figures as the whole.
+func TestSumEqualsOneRecording(t *testing.T) {
 	t.Parallel()
 	var halves [2]Distribution
 	var whole Observations
@@ -179,9 +181,9 @@ func TestSumIsOneRecording(t *testing.T) {
 	}
 }
 
-// TestHowFieldsAreAdded adds a run whose figures are all 5 to one whose figures are all 3. Those that are not named
-// here add up to 8, or become unknown.
-func TestHowFieldsAreAdded(t *testing.T) {
+// TestFieldSums adds a run whose numbers are all 5 to a run whose numbers are all 3. The test lists the fields whose
+// sum must be 5, 4 or 3. Every other sum must be 8 or unknown.
+func TestFieldSums(t *testing.T) {
 	t.Parallel()
 	want := map[int64][]string{
 		5: { // the larger
@@ -193,7 +195,8 @@ func TestHowFieldsAreAdded(t *testing.T) {
 		4: {"WindowNS"}, // the mean by clients
 		3: { // the smaller
 			"Fairness.AcquisitionsMin", "Generator.MachineIdle",
-			// of the first, because they are the same, read from the same servers, or computed
+			// These fields keep the value of the first run: it is the same in both runs, both runs read it from the same
+			// servers, or Compute sets it later.
 			"Effort.Attempts", "Effort.Futile", "Effort.WakeUps", "Fairness.Jain", "Fairness.Starved",
 			"Order", "Record.Keys", "Round", "Seed",
 			"Server.Window.BusPublished", "Server.Window.BusReceived", "Server.Window.BytesIn",
@@ -229,7 +232,8 @@ func TestHowFieldsAreAdded(t *testing.T) {
 	}
 }
 
-// numbers visits the numbers of a run, except those of distributions, histograms and lists.
+// numbers calls visit with each number in v and its name. It skips distributions, histograms and lists. name is the
+// name of v.
 func numbers(v reflect.Value, name string, visit func(string, reflect.Value)) {
 	switch v.Kind() {
 	case reflect.Pointer:
@@ -250,9 +254,9 @@ func numbers(v reflect.Value, name string, visit func(string, reflect.Value)) {
 	}
 }
 
-// TestGapIsNotBelowNothing checks that the gap is not known if the mean hold exceeds the time per acquisition. Holds
-// that began before the window can cause this, for example after lockbench stood still.
-func TestGapIsNotBelowNothing(t *testing.T) {
+// TestGapIsNeverNegative checks that the gap is unknown if the mean hold exceeds the time per acquisition. Long holds
+// that began before the window can cause this.
+func TestGapIsNeverNegative(t *testing.T) {
 	t.Parallel()
 	for held, want := range map[float64]*float64{0.6e6: new(0.4e6), 1e6: new(0.0), 1.5e6: nil} {
 		r := Run{WindowNS: 5e9, Record: Record{Keys: 1, Contended: true}}

@@ -8,20 +8,21 @@ import (
 	"github.com/lockbench/lockbench/internal/words"
 )
 
-// Remark is a statement that a reader needs in order to interpret figures: why they cannot be trusted, what limits
-// them, what was left out. codes.go lists all remarks. Programs distinguish remarks by their code, never by their text.
+// Remark is a statement that a reader needs in order to interpret figures, for example why they cannot be trusted, what
+// limits them, or what was left out. codes.go lists all remarks. Programs must distinguish remarks by their codes and
+// not by their texts.
 type Remark struct {
 	Code     Code     `json:"code"`               // see docs/VALIDITY.md; "" if an earlier build wrote a plain text
 	Severity Severity `json:"severity,omitempty"` // "" for a plain text
-	// Figures are the parts of the text that differ from case to case, by name.
+	// Figures holds the variable parts of the text. The keys are the names in braces in codes.go.
 	Figures map[string]Quantity `json:"figures,omitempty"`
 	Text    string              `json:"text"`
 }
 
-// Severity is what a remark means for the figures.
+// Severity states what a remark means for the figures of a run.
 type Severity string
 
-// The severities.
+// The severities are in ascending order.
 const (
 	SeverityNote    Severity = "note"    // how the figures were obtained
 	SeverityCaution Severity = "caution" // the figures are right but mean less than they seem to
@@ -29,13 +30,13 @@ const (
 	SeverityBroken  Severity = "broken"  // a lock broke one of its claims
 )
 
-// Severities returns all severities.
+// Severities returns all severities in ascending order.
 func Severities() []Severity {
 	return []Severity{SeverityNote, SeverityCaution, SeverityInvalid, SeverityBroken}
 }
 
-// Remark returns the remark of the code. parts are the values of the names in braces in its text in codes.go, in the
-// same order: figures (Quantity, numbers, durations) or words.
+// Remark returns the remark of the code. parts replace the names in braces in the code's text, in the same order. Each
+// part is a figure (a Quantity, a number or a duration) or words.
 func (c Code) Remark(parts ...any) Remark {
 	r := Remark{Code: c, Severity: c.row().severity}
 	_, names := c.row().parts()
@@ -63,23 +64,24 @@ func (r Remark) With(name string, part any) Remark {
 	return r
 }
 
-// of returns the remark with the names of the generators it is about, and with words before and after its text.
+// of returns a copy of the remark whose text begins with before and ends with after. The copy also has a figure with
+// the names of the generators that the remark concerns.
 func (r Remark) of(before, generators, after string) Remark {
 	r = r.With("generators", generators)
 	r.Text = before + r.Text + after
 	return r
 }
 
-// PlainText returns a remark without a code.
+// PlainText returns a remark that has a text but no code and no severity.
 func PlainText(text string) Remark { return Remark{Text: text} }
 
-// String returns the text.
+// String returns the remark's text without its explanation.
 func (r Remark) String() string { return r.Text }
 
-// Explained returns the text, followed by its meaning where the text needs one.
+// Explained returns the text followed by the code's explanation, if it has one.
 func (r Remark) Explained() string { return r.Text + r.Code.Explanation() }
 
-// pattern returns the text that codes.go has for the code, filled in.
+// pattern returns the code's text in codes.go with its names in braces replaced by the remark's figures.
 func (r Remark) pattern() Phrase {
 	words, names := r.Code.row().parts()
 	var p Phrase
@@ -94,8 +96,9 @@ func (r Remark) pattern() Phrase {
 	return p
 }
 
-// Phrase returns the text in parts. Words before and after the text of the code stay as they are. If the text does not
-// contain the text of its code, for example because another build wrote it, it is a single part.
+// Phrase returns the text divided into words and figures. Whatever precedes or follows the text of the code counts as
+// words. If the text does not contain the text of its code, for example because another build wrote it, the whole text
+// is a single part.
 func (r Remark) Phrase() Phrase {
 	p := r.pattern()
 	before, after, found := strings.Cut(r.Text, p.String())
@@ -105,7 +108,7 @@ func (r Remark) Phrase() Phrase {
 	return Phrasef("%s%s%s", before, p, after)
 }
 
-// UnmarshalJSON also accepts the plain text of an earlier build, as a remark without a code.
+// UnmarshalJSON also accepts a plain string, as earlier builds wrote it, and makes it a remark without a code.
 func (r *Remark) UnmarshalJSON(document []byte) error {
 	var text string
 	if json.Unmarshal(document, &text) == nil {
@@ -116,13 +119,13 @@ func (r *Remark) UnmarshalJSON(document []byte) error {
 	return json.Unmarshal(document, (*plain)(r))
 }
 
-// Remarks are several remarks.
+// Remarks is a list of remarks about the same run, report or comparison.
 type Remarks []Remark
 
-// String joins the texts.
+// String joins the texts of all remarks with semicolons.
 func (all Remarks) String() string { return strings.Join(all.Texts(), "; ") }
 
-// Texts returns the text of each.
+// Texts returns the text of each remark, in order.
 func (all Remarks) Texts() []string {
 	var texts []string
 	for _, r := range all {
@@ -136,7 +139,7 @@ func (all Remarks) Has(codes ...Code) bool {
 	return slices.ContainsFunc(all, func(r Remark) bool { return slices.Contains(codes, r.Code) })
 }
 
-// Once adds each remark whose text is not in the list yet.
+// Once returns the list followed by those remarks of more whose texts it does not contain yet.
 func (all Remarks) Once(more ...Remark) Remarks {
 	for _, r := range more {
 		if !slices.ContainsFunc(all, func(known Remark) bool { return known.Text == r.Text }) {

@@ -18,7 +18,8 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// docs/VALIDITY.md has a line for each code.
+// docs/VALIDITY.md must list every code with its text, grouped by severity. Each code must be unique and have a text
+// and a severity.
 func TestEveryCodeIsDocumented(t *testing.T) {
 	t.Parallel()
 	lists := map[results.Severity]string{}
@@ -38,9 +39,9 @@ func TestEveryCodeIsDocumented(t *testing.T) {
 	golden.Section(t, "../docs/VALIDITY.md", "<!-- remarks -->\n", "<!-- end of remarks -->\n", want.String()+"\n")
 }
 
-// TestCallsFillTheirText checks that each call of Remark has as many parts as the text of its code has names, and that
-// each constant has a row in the table.
-func TestCallsFillTheirText(t *testing.T) {
+// TestRemarkCallsMatchTexts checks that each call of Remark has as many arguments as its text has placeholders, and
+// that each constant of type Code has a row in the table of codes.
+func TestRemarkCallsMatchTexts(t *testing.T) {
 	t.Parallel()
 	codes, texts := results.Codes()
 	names := map[string]int{} // of the parts, by code
@@ -86,7 +87,7 @@ func TestCallsFillTheirText(t *testing.T) {
 	}
 }
 
-// each parses the Go files below a folder, except tests.
+// each parses every Go file in dir and its subfolders, except tests, and calls do with it.
 func each(t *testing.T, dir string, do func(*ast.File)) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -104,8 +105,9 @@ func each(t *testing.T, dir string, do func(*ast.File)) {
 	}
 }
 
-// TestPhrasesSpan checks that texts that differ only in figures are joined, also repeatedly, and that others are not.
-func TestPhrasesSpan(t *testing.T) {
+// TestPhrasesAreJoined checks that texts that differ only in their figures are merged into one text with the range of
+// the figures, and that merged texts can be merged again. Texts that differ in words must not be merged.
+func TestPhrasesAreJoined(t *testing.T) {
 	t.Parallel()
 	took := func(d time.Duration) results.Phrase { return results.CutShort.Remark(d).Phrase() }
 	keys := func(n int) results.Phrase { return results.WaitsNotEnded.Remark(results.CountOf(n, "key")).Phrase() }
@@ -116,7 +118,7 @@ func TestPhrasesSpan(t *testing.T) {
 		results.Spanned([]results.Phrase{share(50), share(78)}), results.Spanned([]results.Phrase{share(12), share(60)}),
 	})
 	want := []string{
-		"partial: 250ms–1m45s", "1–3 keys of waits that the driver could not end remained", "other CPU 12–78%",
+		"partial: 250ms–1m45s", "waits that the driver could not end left 1–3 keys", "other CPU 12–78%",
 		"other CPU 5%",
 	}
 	var got []string

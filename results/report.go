@@ -8,8 +8,7 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// Schema is the version of the document. It changes when a field changes its meaning or is
-// removed.
+// Schema is the version of the document. It changes if a field is removed or changes its meaning.
 const Schema = "lockbench/report/1"
 
 // Report is everything that one call of lockbench measured.
@@ -21,10 +20,10 @@ type Report struct {
 
 	Environment Environment `json:"environment"`
 	Redis       Redis       `json:"redis"`
-	// Stores are the other stores that strategies used.
+	// Stores describes the stores other than Redis that strategies used.
 	Stores   []Store        `json:"stores,omitempty"`
 	Workload workloads.Spec `json:"workload"` // in a sweep, that of the first point
-	// Points are the workloads of a sweep. Each run names its point by the label.
+	// Points are the workloads of a sweep. Run.Point is the label of a run's point.
 	Points     []workloads.Point `json:"points,omitempty"`
 	Rounds     int               `json:"rounds"` // planned runs of each strategy
 	Strategies []Strategy        `json:"strategies"`
@@ -32,8 +31,8 @@ type Report struct {
 	Baselines  *Baselines        `json:"baselines,omitempty"`
 	Runs       []Run             `json:"runs"`
 
-	// Server is what Redis counted from before the first command of the first connection until after the last run's
-	// clean-up, including baselines and preparation: the difference of INFO before and after the call.
+	// Server is what Redis counted during the whole call: the difference between INFO before lockbench's first command and
+	// INFO after the clean-up of the last run. So it includes the baselines and the preparation of the runs.
 	Server *ServerDelta `json:"server_total,omitempty"`
 
 	Shared     *Shared         `json:"shared,omitempty"` // set if other generators took part
@@ -47,13 +46,13 @@ type Report struct {
 	Unreachable bool    `json:"unreachable,omitempty"` // Redis no longer replied
 }
 
-// File is a report and the name of its file.
+// File is a report with the name of the file that contains it.
 type File struct {
 	Name string
 	*Report
 }
 
-// Planned returns the points of the sweep; without a sweep, the only workload as a point without a label.
+// Planned returns the points of the sweep or, without a sweep, a single point with the workload and no label.
 func (r *Report) Planned() []workloads.Point {
 	if len(r.Points) > 0 {
 		return r.Points
@@ -61,7 +60,7 @@ func (r *Report) Planned() []workloads.Point {
 	return []workloads.Point{{Workload: r.Workload}}
 }
 
-// WorkloadOf returns the workload of a run.
+// WorkloadOf returns the workload of a run: in a sweep, that of the run's point.
 func (r *Report) WorkloadOf(run Run) workloads.Spec {
 	for _, point := range r.Points {
 		if point.Label == run.Point {
@@ -71,7 +70,7 @@ func (r *Report) WorkloadOf(run Run) workloads.Spec {
 	return r.Workload
 }
 
-// ServerOf returns the server that a run used.
+// ServerOf returns the server that a run used: that of its strategy's store, otherwise the Redis of the report.
 func (r *Report) ServerOf(run Run) Redis {
 	for _, s := range r.Stores {
 		here := func(one Strategy) bool { return one.Name == run.Strategy && one.Store == s.Name }
@@ -98,7 +97,7 @@ func (t Tool) Build() string {
 	return t.Version + " " + t.Commit[:min(len(t.Commit), 12)]
 }
 
-// Environment is the machine of the generator.
+// Environment describes the machine and the Go runtime of the generator.
 type Environment struct {
 	OS         string `json:"os"`
 	Arch       string `json:"arch"`
@@ -112,7 +111,7 @@ type Environment struct {
 	TimerOvershoot int64 `json:"timer_overshoot_ns"` // median lateness of a 50 µs sleep on the idle machine
 }
 
-// Redis describes the server of the runs. It contains no secrets.
+// Redis describes the Redis on which the runs of a report were measured. It contains no password.
 type Redis struct {
 	Source   string   `json:"source"`             // container, process or address
 	Address  string   `json:"address"`            // host:port, or unix socket, of the first node
@@ -128,8 +127,8 @@ type Redis struct {
 	IOThreads *int   `json:"io_threads,omitempty"` // of the first node, including the main one; absent if not known
 	Image     string `json:"image,omitempty"`
 	TLS       bool   `json:"tls,omitempty"`
-	// Durability is what a crash may lose: memory (everything), every second, fsync (nothing
-	// that was confirmed); absent if not known.
+	// Durability states what a crash of the server may lose: with "memory" everything, with "every second" and "when the
+	// operating system decides" the latest writes, and with "fsync" no confirmed write. It is absent if not known.
 	Durability string `json:"durability,omitempty"`
 	// AllowedCPUs are the CPUs of this machine on which the server's processes may run; empty if not known, for example if
 	// the server is on another machine.
@@ -137,17 +136,17 @@ type Redis struct {
 	Why         string `json:"why,omitempty"` // why this source was chosen and not one of higher priority
 }
 
-// Store is a store other than Redis.
+// Store describes the server of a store other than Redis, such as etcd.
 type Store struct {
 	Name   string `json:"name"` // as strategies name it: etcd
 	Server Redis  `json:"server"`
-	// RequestP50 and RequestP99 are the latency of its smallest request, sent sequentially on one connection, like PING in
-	// Baselines.
+	// RequestP50 and RequestP99 are percentiles, in nanoseconds, of the latency of the store's smallest request. The
+	// requests are sent one after the other on one connection, like PING in Baselines.
 	RequestP50 *int64 `json:"request_p50_ns"`
 	RequestP99 *int64 `json:"request_p99_ns"`
 }
 
-// Release returns the version, with the server's name if it is not Redis: "8.0.3", "valkey 9.1.2".
+// Release returns the version, preceded by the server's name unless it is Redis: "8.0.3", "valkey 9.1.2".
 func (r Redis) Release() string {
 	if r.Name == "" || r.Name == "redis" {
 		return r.Version
@@ -155,11 +154,11 @@ func (r Redis) Release() string {
 	return strings.TrimSpace(r.Name + " " + r.Version)
 }
 
-// Strategy is a measured strategy with its claims.
+// Strategy describes a measured strategy: its store, its claims and its capacity.
 type Strategy struct {
 	Name  string `json:"name"`
 	Store string `json:"store,omitempty"` // the store that has its locks; absent for Redis
-	// Durability is what a crash of the store may lose of its locks; see Redis.Durability.
+	// Durability states which locks a crash of the store may lose, with the values of Redis.Durability.
 	Durability string   `json:"durability,omitempty"`
 	Summary    string   `json:"summary"`
 	Claims     []string `json:"claims"`
@@ -175,8 +174,8 @@ type LeftOut struct {
 	Why      Remark `json:"why"`
 }
 
-// Baselines are the best figures of this machine in the same session. No lock can be faster. The figures of a lock that
-// is nearly as fast measure the generator, not the lock.
+// Baselines are limits that were measured on this machine in the same session: no lock can be faster. If a lock is
+// nearly as fast, its figures measure the generator and not the lock.
 type Baselines struct {
 	NoopPerSecond  float64 `json:"noop_per_second"`  // acquisitions/s of a lock that does nothing
 	LocalPerSecond float64 `json:"local_per_second"` // acquisitions/s of an in-process FIFO mutex
@@ -186,18 +185,18 @@ type Baselines struct {
 	EvalP99        *int64  `json:"evalsha_p99_ns"`
 }
 
-// Shared reports that other processes measured at the same time, on the same keys of the same
-// servers. Their reports belong together with this one.
+// Shared is set if other processes measured at the same time, on the same keys of the same servers. A report that has
+// not been merged then describes only the part of the load that one process made.
 type Shared struct {
 	Session   string   `json:"session"`
 	Generator int      `json:"generator"`     // the index of this one
 	RedisRuns []string `json:"redis_run_ids"` // INFO's run_id of each node; "" if not known
-	// UncertaintyNS is the uncertainty of the common start times: half of a round trip to the server, the longest over all
-	// runs.
+	// UncertaintyNS is the uncertainty of the common start times in nanoseconds. It is half of a round trip to the server.
+	// If there are several runs, it is the largest of their values.
 	UncertaintyNS int64 `json:"start_uncertainty_ns"`
 }
 
-// GeneratorPart is one generator of a merged report.
+// GeneratorPart describes one generator of a merged report: its build, its machine and how many acquisitions it made.
 type GeneratorPart struct {
 	Generator     string      `json:"generator"`
 	UncertaintyNS int64       `json:"start_uncertainty_ns"` // see Shared

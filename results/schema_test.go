@@ -19,8 +19,8 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// TestSchemaIsThatOfTheTypes fails if schema.json differs from the schema generated from the types and their comments.
-func TestSchemaIsThatOfTheTypes(t *testing.T) {
+// TestSchemaMatchesTypes fails if schema.json differs from the schema generated from the types and their comments.
+func TestSchemaMatchesTypes(t *testing.T) {
 	w := schemaWriter{comments: map[string]string{}, definitions: map[string]any{}}
 	for _, dir := range []string{".", "../workloads"} {
 		w.readComments(t, dir)
@@ -43,7 +43,6 @@ func TestSchemaIsThatOfTheTypes(t *testing.T) {
 
 type object = map[string]any
 
-// schemaWriter makes JSON Schemas of Go types.
 type schemaWriter struct {
 	comments    map[string]string // by Type or Type.Field
 	definitions object
@@ -115,7 +114,7 @@ func (w schemaWriter) define(t reflect.Type) {
 	}
 }
 
-// readComments takes the comments of the types in a folder and of their fields.
+// readComments reads the comments of the types in the folder dir, and of the fields of these types.
 func (w schemaWriter) readComments(t *testing.T, dir string) {
 	t.Helper()
 	source := func(f fs.FileInfo) bool { return !strings.HasSuffix(f.Name(), "_test.go") }
@@ -153,7 +152,6 @@ func (w schemaWriter) readComments(t *testing.T, dir string) {
 	}
 }
 
-// schema is the one in the repository.
 func schema(t *testing.T) *jsonschema.Schema {
 	t.Helper()
 	compiled, err := jsonschema.NewCompiler().Compile("schema.json")
@@ -172,7 +170,7 @@ func validate(t *testing.T, s *jsonschema.Schema, document string) error {
 	return s.Validate(value)
 }
 
-func TestReportsKeepToTheSchema(t *testing.T) {
+func TestReportsMatchSchema(t *testing.T) {
 	s := schema(t)
 	reports := golden.Reports(t, "testdata")
 	reports["zeros"] = &results.Report{Runs: []results.Run{{}}}

@@ -10,18 +10,18 @@ import (
 	"github.com/lockbench/lockbench/internal/words"
 )
 
-// Server is what Redis itself counted for a run; nil if it did not report it.
+// Server holds what the servers counted for a run. A field is nil if the servers did not report it.
 type Server struct {
 	Whole  *ServerDelta `json:"whole_run" add:"none"` // connections opened → keys cleaned up
 	Window *ServerDelta `json:"window"`
 	Peak   *ServerPeak  `json:"peak" add:"known"`
 }
 
-// ServerDelta is the difference of two readings of INFO.
+// ServerDelta is the increase of the servers' counters between two readings of INFO.
 type ServerDelta struct {
 	Seconds float64 `json:"seconds"` // between the readings
-	// Acquisitions is the number of leases granted between the readings, the divisor of the figures. It differs from the
-	// count in the window by the leases granted during the INFO requests.
+	// Acquisitions is the number of leases granted between the readings. Figures per acquisition are divided by it. It
+	// differs from the count in the window by the leases granted during the INFO requests.
 	Acquisitions int64 `json:"acquisitions" add:"sum"`
 
 	Calls    *int64           `json:"calls"`    // commands executed, including those inside scripts
@@ -30,47 +30,46 @@ type ServerDelta struct {
 	BytesOut *int64           `json:"bytes_out"`
 	CPU      *float64         `json:"cpu_seconds"`             // used_cpu_user + used_cpu_sys
 	MainCPU  *float64         `json:"main_thread_cpu_seconds"` // of the thread that executes commands
-	// estimate of CPU if the same connections had been idle
+	// IdleCPU estimates the CPU time, in seconds, that the servers would have used if the same connections had been idle.
 	IdleCPU *float64 `json:"idle_cpu_seconds" add:"max"`
-	// IOThreads is the largest number of a node's I/O threads, including the main one; 0 if not
-	// known. Above 1, idle threads wait for work in a busy loop, so the CPU of the connections
-	// alone cannot be measured: then there is no IdleCPU.
+	// IOThreads is the number of I/O threads, including the main thread, of the node with the most; 0 if not known. If it
+	// is above 1, idle threads wait for work in a busy loop. Their CPU time cannot be separated from that of the
+	// connections, so IdleCPU is nil.
 	IOThreads int `json:"io_threads,omitempty"`
 	// Evictions is the number of keys that the servers evicted for lack of memory.
 	Evictions int64 `json:"evicted_keys,omitempty"`
-	// Restarts counts how often a server other than a replica ran in another process than at the previous reading: it was
-	// restarted, or another process replaced it.
+	// Restarts counts how often a server other than a replica was restarted or replaced: a reading of INFO found a
+	// different process from the previous reading.
 	Restarts int64 `json:"restarts,omitempty"`
-	// RoleChanges is how often a reading found that a primary had become a replica, or a replica a primary.
+	// RoleChanges counts how often a reading found that a primary had become a replica or a replica had become a primary.
 	RoleChanges int64 `json:"role_changes,omitempty"`
-	// BusPublished is the number of messages that PUBLISH and SPUBLISH sent over the cluster bus between the nodes. Each
-	// is more than 2 KB larger than its payload. nil without a cluster.
+	// BusPublished is the number of messages that PUBLISH and SPUBLISH sent over the cluster bus between the nodes. On the
+	// bus, each message is more than 2 KB larger than its payload. It is nil without a cluster.
 	BusPublished *int64 `json:"bus_published,omitempty"`
 	// BusReceived is the number of bytes that the nodes of a cluster received from each other on the bus, including
-	// gossip, as Linux counts them at the sockets. nil if the sockets are not visible, for example in a container with its
-	// own network.
+	// gossip, as Linux counts the bytes at the sockets. It is nil if the sockets are not visible, for example in a
+	// container with its own network.
 	BusReceived *int64 `json:"bus_bytes_received,omitempty"`
 	// WALBytes is the number of bytes added to the write-ahead log; nil if not known.
 	WALBytes *int64 `json:"wal_bytes,omitempty"`
 
-	// RoundTrips and the client bytes are counted at the generator's sockets.
+	// RoundTrips, ClientBytesOut and ClientBytesIn are counted at the generator's sockets.
 	RoundTrips     *int64 `json:"round_trips" add:"sum"` // requests written; a pipeline counts once
 	ClientBytesOut *int64 `json:"client_bytes_out" add:"sum"`
 	ClientBytesIn  *int64 `json:"client_bytes_in" add:"sum"`
-	// OtherTraffic is the share, in percent, of the bytes received by Redis that did not come from
-	// this generator. It is only known for intervals that begin and end without traffic.
+	// OtherTraffic is the percentage of the bytes received by Redis that were not sent by this generator. It is known only
+	// for intervals that begin and end without traffic.
 	OtherTraffic *float64 `json:"foreign_percent" add:"none"`
 
 	Nodes []NodeDelta `json:"nodes,omitempty"` // the nodes, if there are several
 
-	// Own is the cost of this generator's own readings, if there are several generators: the counts of the others include
-	// it.
+	// Own counts the commands and bytes of this generator's own readings; nil unless there are several generators. The
+	// servers' counts in the reports of the other generators include them.
 	Own *ObserverCounts `json:"own_readings,omitempty" add:"none"`
 }
 
-// NodeDelta is what one node counted. A replica counts the commands and bytes from its
-// primary. The traffic between the nodes of a cluster is only in BusPublished and
-// BusReceived.
+// NodeDelta is the increase of one node's counters. The counts of a replica include the commands and bytes that it
+// received from its primary. The traffic between the nodes of a cluster is only in BusPublished and BusReceived.
 type NodeDelta struct {
 	Address  string           `json:"address"`
 	Role     string           `json:"role,omitempty"` // primary or replica, at the end
@@ -85,14 +84,16 @@ type NodeDelta struct {
 	BusReceived  *int64 `json:"bus_bytes_received,omitempty"` // by this node, as in ServerDelta
 }
 
-// ServerPeak holds the largest values in the window, sampled about once a second.
+// ServerPeak holds the largest numbers of connections and channel subscriptions, and the largest memory use, that the
+// servers had in the window. They are sampled about once a second.
 type ServerPeak struct {
 	Clients       *int64 `json:"clients" add:"max"`       // connections
 	Subscriptions *int64 `json:"subscriptions" add:"max"` // channel subscriptions over all connections
 	MemoryBytes   *int64 `json:"memory_bytes" add:"max"`  // used_memory
 }
 
-// Raise raises the peaks to later values; 0 means not known.
+// Raise raises each peak to the given value if that is larger. A value of 0 or nil means that it is not known, and
+// changes nothing.
 func (p *ServerPeak) Raise(clients, memory int64, subscriptions *int64) {
 	addFields(p, ServerPeak{unlessZero(clients), subscriptions, unlessZero(memory)})
 }
@@ -108,9 +109,9 @@ func unlessZero(n int64) *int64 {
 // flushes are the commands that remove the keys of all clients from a database.
 var flushes = []string{"flushall", "flushdb", "swapdb"}
 
-// LostKeys lists the ways in which the servers lost keys, perhaps those of locks. If the key of a held lock is gone, a
-// second client obtains the lock, for which the strategy is not to blame. If restarts is false, restarts and failovers
-// are left out.
+// LostKeys lists the ways in which the servers lost keys, which may include keys of locks. If the key of a held lock is
+// lost, a second client can obtain the lock, and the strategy is not to blame. If restarts is false, restarts and
+// failovers are left out.
 func (d *ServerDelta) LostKeys(restarts bool) (ways []string) {
 	if d == nil {
 		return nil
@@ -142,12 +143,12 @@ func (d *ServerDelta) PerAcquisition(total *int64) *float64 {
 	return new(float64(*total) / float64(d.Acquisitions))
 }
 
-// threaded reports whether threads besides the main one do I/O.
+// threaded reports whether the servers have I/O threads in addition to the main one.
 func (d *ServerDelta) threaded() bool { return d != nil && d.IOThreads > 1 }
 
-// cpu returns the servers' CPU time per acquisition in nanoseconds: all is CPU less IdleCPU. With I/O threads (see
-// IOThreads), main is the time of the thread that executes commands and rest that of all other threads, with nothing
-// subtracted.
+// cpu returns the servers' CPU time per acquisition in nanoseconds: all is CPU less IdleCPU. With I/O threads, all is
+// nil: main is the time of the thread that executes commands, and rest is that of all other threads, with nothing
+// subtracted (see IOThreads).
 func (d *ServerDelta) cpu() (all, main, rest *Figure) {
 	if d == nil || d.Acquisitions == 0 {
 		return nil, nil, nil
@@ -173,9 +174,9 @@ func (d *ServerDelta) cpu() (all, main, rest *Figure) {
 	return all, main, rest
 }
 
-// digits is the number of digits to which CPU less IdleCPU is known; 0 means the usual three. IdleCPU is itself
-// measured, in half a second. If it is more than a third of CPU, an error of the same size is over 1.5 times as large
-// relative to the result as relative to CPU; above two thirds, over 3 times.
+// digits is the number of digits to which CPU − IdleCPU is known; 0 means the usual three. The subtraction multiplies
+// the relative error of CPU by CPU ÷ (CPU − IdleCPU). This factor is over 1.5 if IdleCPU is more than a third of CPU,
+// and over 3 if it is more than two thirds.
 func (d *ServerDelta) digits() int {
 	if d.IdleCPU == nil || *d.CPU <= 0 {
 		return 0
@@ -190,7 +191,7 @@ func (d *ServerDelta) digits() int {
 	}
 }
 
-// CPUPercent is the servers' CPU in percent of one core; nil where unknown.
+// CPUPercent returns the CPU use of all servers in percent of one core; nil if it is not known.
 func (d *ServerDelta) CPUPercent() *float64 {
 	if d == nil || d.CPU == nil || d.Seconds <= 0 {
 		return nil
@@ -198,8 +199,8 @@ func (d *ServerDelta) CPUPercent() *float64 {
 	return new(*d.CPU / d.Seconds * 100)
 }
 
-// MainThreadPercent is how busy the thread that executes commands was, in percent of its core; of several
-// nodes, the busiest one. nil if not known.
+// MainThreadPercent returns the CPU use, in percent of one core, of the thread that executes commands. With several
+// nodes, it returns that of the busiest one. It returns nil if no figure is known.
 func (d *ServerDelta) MainThreadPercent() *float64 {
 	if d == nil || d.Seconds <= 0 {
 		return nil
@@ -231,8 +232,8 @@ type Reading struct {
 	Evictions   int64            `add:"sum"`
 	Restarts    int64            `add:"sum"` // as in ServerDelta
 	RoleChanges int64            `add:"sum"` // as in ServerDelta
-	// Role and History describe one server: the role that it reports, and the replication history that it began at its
-	// promotion. Both are "" if not known; History also without a promotion.
+	// Role is the role that a single server reports. History is the ID of the replication history that the server began
+	// when it was promoted; "" if it was never promoted. Both are "" if they are not known.
 	Role      string `add:"none"`
 	History   string `add:"none"`
 	Clients   int64  `add:"sum"` // connections now; 0 if not known
@@ -254,7 +255,7 @@ type Reading struct {
 	Nodes []NodeReading `add:"none"` // the nodes, if there are several
 }
 
-// ObserverCounts is what lockbench's own readings have cost, so far or between two of them.
+// ObserverCounts counts the commands and bytes of lockbench's own readings, in total or between two readings.
 type ObserverCounts struct {
 	Commands   map[string]int64 `json:"commands"` // as Reading.Commands
 	RoundTrips int64            `json:"round_trips"`
@@ -306,7 +307,8 @@ func (r Reading) Since(earlier Reading, acquisitions int64) *ServerDelta {
 	return d
 }
 
-// ClientsSince is Since without lockbench's own readings: only the commands and bytes of the clients.
+// ClientsSince is like Since, but subtracts the commands and bytes of lockbench's own readings, so that those of the
+// clients remain.
 func (r Reading) ClientsSince(earlier Reading, acquisitions int64) *ServerDelta {
 	d, own := r.Since(earlier, acquisitions), r.Observer.Since(earlier.Observer)
 	d.subtract(own)
@@ -327,8 +329,8 @@ func (o ObserverCounts) Since(earlier ObserverCounts) ObserverCounts {
 	return o
 }
 
-// subtract subtracts the readings of a generator from what the servers counted. It changes nothing that another record
-// points to.
+// subtract subtracts the commands and bytes of a generator's readings from what the servers counted. It modifies no
+// value through a pointer that another record may share.
 func (d *ServerDelta) subtract(own ObserverCounts) {
 	d.Commands = maps.Clone(d.Commands)
 	for command, calls := range own.Commands {
@@ -346,7 +348,7 @@ func (d *ServerDelta) subtract(own ObserverCounts) {
 	d.BytesIn, d.BytesOut = less(d.BytesIn, own.BytesOut), less(d.BytesOut, own.BytesIn)
 }
 
-// less returns a count without a part of it; nil if it is not known.
+// less returns count − part or, if that is negative, 0; nil if the count is not known.
 func less(count *int64, part int64) *int64 {
 	if count == nil {
 		return nil
@@ -354,7 +356,7 @@ func less(count *int64, part int64) *int64 {
 	return new(max(0, *count-part))
 }
 
-// nodesSince is Since for each node that is in both readings.
+// nodesSince applies Since to each node that is in both readings.
 func nodesSince(later, earlier []NodeReading) []NodeDelta {
 	before := map[string]Reading{}
 	for _, n := range earlier {
@@ -374,7 +376,7 @@ func nodesSince(later, earlier []NodeReading) []NodeDelta {
 	return deltas
 }
 
-// minus returns the difference; nil if one of the two is not known.
+// minus returns later − earlier; nil if either is not known.
 func minus[N int64 | float64](later, earlier *N) *N {
 	if later == nil || earlier == nil {
 		return nil
@@ -382,8 +384,8 @@ func minus[N int64 | float64](later, earlier *N) *N {
 	return new(*later - *earlier)
 }
 
-// Plus adds the counts of two nodes; a count that one of them does not have is nil. It
-// leaves out the generator's counts and the list of nodes.
+// Plus returns the sum of two nodes' counts. A count that one of the nodes does not report becomes nil. The generator's
+// counts and the list of nodes are not added.
 func (r Reading) Plus(other Reading) Reading {
 	addFields(&r, other)
 	return r

@@ -24,8 +24,8 @@ func Median(values []float64) float64 {
 	return low + (high-low)/2
 }
 
-// MedianFigure returns the median of figures that may be lower bounds; nil if there is none.
-// It is exact if all figures up to the middle are: figures above it can only be larger.
+// MedianFigure returns the median of figures that may be lower bounds; nil if there are no figures. The median is exact
+// if all figures up to the middle are exact: a lower bound above the middle stays above it, whatever its true value.
 func MedianFigure(values []Figure) *Figure {
 	if len(values) == 0 {
 		return nil
@@ -45,16 +45,16 @@ func MedianFigure(values []Figure) *Figure {
 
 func byValue(a, b Figure) int { return cmp.Compare(a.Value, b.Value) }
 
-// usual is the default confidence of intervals. intervalRounds is the number of rounds that such an interval needs.
+// usual is the default confidence of intervals. intervalRounds is the smallest number of rounds for which such an
+// interval exists.
 const (
 	usual          = 0.95
 	intervalRounds = 6
 )
 
-// interval returns the narrowest pair of order statistics that holds the population's median
-// with at least this confidence, for any distribution (W. R. Thompson, Ann. Math. Stat. 7,
-// 1936). 95 % needs six values. With fewer it returns the smallest and the largest, and sure
-// is false.
+// interval returns the narrowest pair of order statistics that holds the population's median with at least this
+// confidence, for any distribution (W. R. Thompson, Ann. Math. Stat. 7, 1936). A confidence of 95 % needs six values.
+// If there are too few values, interval returns the smallest and the largest, and sure is false.
 func interval(values []float64, confidence float64) (low, high float64, sure bool) {
 	sample := benchmath.NewSample(values, &benchmath.DefaultThresholds) // sorted
 	s := benchmath.AssumeNothing.Summary(sample, confidence)
@@ -64,11 +64,11 @@ func interval(values []float64, confidence float64) (low, high float64, sure boo
 	return s.Lo, s.Hi, true
 }
 
-// FigureInterval returns an interval that holds the population's median with at least this
-// confidence; each side leaves out at most half of the rest. Its ends are the k-th smallest
-// and the k-th largest value. For the low end a lower bound counts as its value, for the
-// high end as infinite. sure is false if there are too few values (at 98 %, fewer than
-// seven): then the ends are the smallest and the largest. values must not be empty.
+// FigureInterval returns an interval that holds the population's median with at least this confidence. The probability
+// that the median lies below the interval is at most half of 1 − confidence, and so is the probability that it lies
+// above. The ends are the k-th smallest and the k-th largest value. A lower bound counts as its value for the low end,
+// and as infinite for the high end. sure is false if there are too few values (at 98 %, fewer than seven); then the
+// ends are the smallest and the largest. values must not be empty.
 func FigureInterval(values []Figure, confidence float64) (low, high Figure, sure bool) {
 	ranks := make([]float64, len(values))
 	for i := range ranks {
@@ -96,17 +96,18 @@ type Ratio struct {
 	Low    float64 `json:"low"`
 	High   float64 `json:"high"`
 	Rounds int     `json:"rounds"`
-	// Interval means that Low to High is the 95 % interval of the median, which needs six rounds; otherwise they are the
-	// smallest and the largest ratio.
+	// Interval means that Low and High are the ends of the 95 % interval of the median, which needs six rounds. If it is
+	// false, they are the smallest and the largest ratio.
 	Interval bool `json:"interval"`
-	// AtLeast and AtMost mean that Median, Low and High are lower or upper bounds, see Against.
+	// AtLeast means that Median, Low and High are lower bounds, and AtMost that they are upper bounds (see
+	// Summary.Against).
 	AtLeast bool `json:"at_least,omitempty"`
 	AtMost  bool `json:"at_most,omitempty"`
 	Digits  int  `json:"digits,omitempty"` // as in Figure
 }
 
-// String writes the ratio and its interval: 2.31 (2.1–2.6), ≥ 12.0 (≥ 9.1). It is marked "~" if fewer than
-// three digits are known.
+// String writes the ratio and its interval: 2.31 (2.1–2.6), ≥ 12.0 (≥ 9.1). "~" marks a ratio of which fewer than three
+// digits are known.
 func (r Ratio) String() string {
 	mark := ""
 	if r.Digits > 0 {
@@ -122,7 +123,8 @@ func (r Ratio) String() string {
 	return mark + write(r.Median) + " (" + write(r.Low) + "–" + write(r.High) + ")"
 }
 
-// ofRounds is String with the number of rounds, which are too few for an interval: 2.31 (2.1–2.6 of 4).
+// ofRounds is like String, but for a ratio with too few rounds for an interval: it adds the number of rounds, as in
+// 2.31 (2.1–2.6 of 4).
 func (r Ratio) ofRounds() string {
 	text := r.String()
 	if r.Rounds == 1 {
@@ -132,14 +134,15 @@ func (r Ratio) ofRounds() string {
 	return fmt.Sprintf("%s of %d)", strings.TrimSuffix(text, ")"), r.Rounds)
 }
 
-// Against compares a metric with another strategy's round by round. For values that may be lower bounds, such as the
-// waits of clients that starve, the ratio is AtLeast or AtMost its value. It is nil if no round has both values, or if
-// both strategies have lower bounds.
+// Against returns the ratio of a metric of s to that of base, computed round by round. If a value of s is a lower
+// bound, such as a percentile of the waits of starved clients, the ratio is AtLeast. If a value of base is one, the
+// ratio is AtMost. Against returns nil if no round has both values, or if both strategies have lower bounds.
 func (s Summary) Against(base Summary, m Metric) *Ratio {
 	var all []float64
 	var r Ratio
 	for _, run := range s.Used {
-		// Runs of a round ran one after the other, so a disturbance of the machine affected both.
+		// Only runs of the same round are compared, because they follow one another, so that a disturbance of the machine
+		// affects both.
 		at := slices.IndexFunc(base.Used, func(other Run) bool { return other.Round == run.Round })
 		if at < 0 {
 			continue

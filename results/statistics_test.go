@@ -48,8 +48,9 @@ func TestMedianOfLowerBounds(t *testing.T) {
 	}
 }
 
-// The ranks by which claims are judged: P(Bin(n, ½) < k) is at most 1 % beyond either end.
-func TestFigureIntervalsAreAsFarInOnBothSides(t *testing.T) {
+// Claims are judged by these intervals at 98 %. For n values, the ends must be the k-th smallest and the k-th largest
+// value. k is the largest number for which P(Bin(n, ½) < k) is at most 1 %.
+func TestFigureIntervalRanks(t *testing.T) {
 	t.Parallel()
 	for n, want := range map[int]int{
 		1: 0, 3: 0, 6: 0, 7: 1, 8: 1, 9: 1, 10: 1, 11: 2, 13: 2, 14: 3, 15: 3, 20: 5,
@@ -111,7 +112,7 @@ func TestRatiosOfLowerBounds(t *testing.T) {
 			t.Errorf("%s: %v, want %s", test.name, r, test.want)
 		}
 	}
-	// Few digits take no bound away.
+	// A ratio that is a lower bound must be marked "≥" even if it is also marked "~".
 	if text := (Ratio{Median: 41.2, Low: 38.9, High: 55, AtLeast: true, Digits: 1}).String(); text != "~≥ 40 (≥ 40)" {
 		t.Errorf("a ratio of one digit is %q", text)
 	}

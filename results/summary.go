@@ -23,7 +23,7 @@ type Summary struct {
 	rounds   int            // planned
 }
 
-// isFirst reports whether the others at the same point are compared with this one.
+// isFirst reports whether the strategy is the one with which tables compare the others at the same point.
 func (s Summary) isFirst() bool { return s.first == nil || s.Title() == s.first.Title() }
 
 // Usable reports whether a run's figures can be trusted: it is valid and did not fail.
@@ -32,8 +32,8 @@ func (r Run) Usable() bool { return r.Valid() && r.Failure == "" }
 // Complete reports whether a run can be compared with others: it is usable and was not cut short.
 func (r Run) Complete() bool { return r.Usable() && !r.Partial }
 
-// choose selects the runs for the figures: the complete ones; if there are none, those that
-// were cut short; if no run can be trusted, all.
+// choose selects the runs for the figures. It selects the complete runs or, if there are none, the usable runs that
+// were cut short. If no run is usable, it selects all.
 func (s *Summary) choose() {
 	s.Invalid = false
 	for _, good := range []func(Run) bool{Run.Complete, Run.Usable} {
@@ -45,18 +45,18 @@ func (s *Summary) choose() {
 	s.Used, s.Invalid = s.Runs, true
 }
 
-// Title is the strategy's name in tables.
+// Title returns the strategy's name in tables. In a sweep, the point follows the name.
 func (s Summary) Title() string { return titled(s.Name, s.Point) }
 
-// Title is the run's strategy, and in a sweep its point.
+// Title returns the name of the run's strategy. In a sweep, the point follows the name.
 func (r Run) Title() string { return titled(r.Strategy, r.Point) }
 
 func titled(strategy, point string) string { return strings.TrimSpace(strategy + " " + point) }
 
-// AnyInvalid reports that at least one run cannot be trusted.
+// AnyInvalid reports whether the figures leave out a run, or no run can be trusted.
 func (s Summary) AnyInvalid() bool { return s.Invalid || len(s.Used) < len(s.Runs) }
 
-// Mark is added to the figures of a strategy if no run of it can be trusted.
+// Mark returns "!", which tables add to the figures of a strategy if no run of it can be trusted; otherwise "".
 func (s Summary) Mark() string {
 	if s.Invalid {
 		return "!"
@@ -75,12 +75,12 @@ func (r *Report) Summaries() []Summary {
 	return all
 }
 
-// Missing returns the strategies, in a sweep for each point, that were planned and did not run.
+// Missing returns the strategies that were planned but did not run. In a sweep, it treats each point separately.
 func (r *Report) Missing() []Summary {
 	return slices.DeleteFunc(r.Asked(), func(s Summary) bool { return len(s.Runs) > 0 })
 }
 
-// Asked returns all strategies and points that were planned or ran.
+// Asked returns every strategy that was planned or ran. In a sweep, it returns one Summary for each point.
 func (r *Report) Asked() []Summary {
 	var all []Summary
 	type place struct{ strategy, point string }
@@ -119,9 +119,8 @@ func SameWorkload(a, b workloads.Spec) bool {
 	return err == nil && err2 == nil && string(first) == string(second)
 }
 
-// Figure returns a metric of the strategy: the median of the used runs. For safety counts it
-// is the sum over all runs, because an invalid run does not excuse a broken lock. nil if not
-// known.
+// Figure returns a metric of the strategy: the median of the used runs. For safety counts it is the sum over all runs,
+// because an invalid run does not excuse a broken lock. It returns nil if the metric is not known.
 func (s Summary) Figure(m Metric) *Figure { return s.over(m, m.Of) }
 
 func (s Summary) over(m Metric, value func(Run) *Figure) *Figure {
@@ -135,8 +134,8 @@ func (s Summary) over(m Metric, value func(Run) *Figure) *Figure {
 	return MedianFigure(known)
 }
 
-// sum adds up a count over runs. If some runs have no count, it is only a lower bound. A lower bound of 0 is no
-// information, so sum then returns nil.
+// sum adds up a count over runs. If some runs have no count, the sum is only a lower bound. If this bound would be 0,
+// which says nothing, sum returns nil.
 func sum(runs []Run, value func(Run) *Figure) *Figure {
 	all := figures(runs, value)
 	total := &Figure{AtLeast: len(all) < len(runs)}
@@ -149,7 +148,8 @@ func sum(runs []Run, value func(Run) *Figure) *Figure {
 	return total
 }
 
-// HoldAsked is the median, over the used runs, of the mean hold that the workload requested; nil if it requested none.
+// HoldAsked returns the median, over the used runs, of the mean hold that the workload requested, in nanoseconds; nil
+// if it requested none.
 func (s Summary) HoldAsked() *Figure {
 	return MedianFigure(figures(s.Used, func(r Run) *Figure { return figure(r.Speed.HoldAsked) }))
 }
@@ -164,16 +164,15 @@ func figures(runs []Run, value func(Run) *Figure) []Figure {
 	return known
 }
 
-// exactly returns the values of a metric in the used runs that are not lower bounds, in
-// ascending order.
+// exactly returns the values of a metric in the used runs in ascending order. It leaves out lower bounds.
 func (s Summary) exactly(m Metric) []Figure {
 	exact := slices.DeleteFunc(figures(s.Used, m.Of), func(f Figure) bool { return f.AtLeast })
 	slices.SortStableFunc(exact, byValue)
 	return exact
 }
 
-// Range returns the smallest and the largest value of a metric in the used runs; false with
-// fewer than two, or if one is a lower bound.
+// Range returns the smallest and the largest value of a metric in the used runs; false if there are fewer than two, or
+// if a value is a lower bound.
 func (s Summary) Range(m Metric) (low, high float64, ok bool) {
 	values := s.exactly(m)
 	if len(values) < 2 || len(values) < len(figures(s.Used, m.Of)) {
@@ -182,7 +181,8 @@ func (s Summary) Range(m Metric) (low, high float64, ok bool) {
 	return values[0].Value, values[len(values)-1].Value, true
 }
 
-// spread writes the smallest and the largest of a metric's exactly known values.
+// spread formats the smallest and the largest exact value of a metric, as in "806–957"; "–" if there are fewer than
+// two.
 func (s Summary) spread(m Metric) string {
 	known := s.exactly(m)
 	if len(known) < 2 {
@@ -198,13 +198,12 @@ func (s Summary) spread(m Metric) string {
 	return fmt.Sprint(low, "–", high, s.Mark())
 }
 
-// near is the largest spread of a strategy's runs, divided by their median, at which a third
-// digit is meaningful.
+// near is the largest ratio of the range of a strategy's runs to their median at which a third digit is meaningful.
 const near = 0.1
 
-// Brief writes a metric of the strategy in its unit with no more digits than are known: three
-// if several runs are within a tenth of their median, else two. A single run has no known
-// spread, so it gets two. Counts are written in full.
+// Brief writes a metric of the strategy in its unit with no more digits than are known: three if the range of several
+// runs is at most a tenth of their median, otherwise two. A single run has two digits, because the spread is not known.
+// Counts are written in full.
 func (s Summary) Brief(m Metric) string {
 	f := s.Figure(m)
 	if low, high, several := s.Range(m); several && f != nil && high-low <= near*f.Value {
@@ -227,8 +226,8 @@ func (s Summary) text(m Metric, digits int) string {
 	return f.in(m.Unit, digits)
 }
 
-// Verdict returns in a few words whether the strategy's claims held in every run: "held (2 of 3 trusted)". Of an
-// invalid run only broken claims count.
+// Verdict states in a few words whether the strategy's claims held in every run, for example "held (2 of 3 trusted)".
+// An invalid run counts only if it broke a claim.
 func (s Summary) Verdict() string {
 	var broken []string
 	trusted := 0
@@ -263,8 +262,8 @@ func (s Summary) Verdict() string {
 	return verdict
 }
 
-// TooFew returns the kinds of durations of which a run had too few for a 99th percentile, with their number: "12
-// handoffs". Their p99 would be their maximum.
+// TooFew returns the kinds of durations of which a run had too few for a 99th percentile, each with its number: "12
+// handoffs". With fewer than 100, the p99 would be the maximum.
 func (s Summary) TooFew() []Phrase {
 	var few []Phrase
 	for _, of := range [][2]string{{"handoffs", "Speed.Handoff"}, {"waits", "Waiting.PerAcquisition"}} {
@@ -278,10 +277,10 @@ func (s Summary) TooFew() []Phrase {
 	return few
 }
 
-// MachineBound reports whether the labels mean that the machine, not the lock, limited the speed.
+// MachineBound reports whether a label of the run means that the machine, not the lock, limited the speed.
 func (r Run) MachineBound() bool {
 	return slices.ContainsFunc(r.Labels, func(label Remark) bool { return label.Code.SetsThePace() })
 }
 
-// Overloaded reports that an open loop's arrivals came faster than the lock served them.
+// Overloaded reports whether the arrivals of an open loop came at a higher rate than the lock served them.
 func (r Run) Overloaded() bool { return r.Labels.Has(Overloaded) }

@@ -52,8 +52,9 @@ func metric(t *testing.T, name string) results.Metric {
 	return m
 }
 
-// A third digit is written only if several runs agree closely enough.
-func TestBriefFiguresHaveAsManyDigitsAsAreKnown(t *testing.T) {
+// Brief must write a third digit of a measured value only if the summary has several runs and their values differ by at
+// most a tenth of their median.
+func TestBriefFigureDigits(t *testing.T) {
 	t.Parallel()
 	rates := func(all ...float64) (runs []results.Run) {
 		for _, rate := range all {
@@ -103,8 +104,9 @@ func TestBriefFiguresHaveAsManyDigitsAsAreKnown(t *testing.T) {
 	}
 }
 
-// Each part of a mixed strategy has a row. Its name includes the strategy only if there are several mixed strategies.
-func TestPartsHaveRowsOfTheirOwn(t *testing.T) {
+// Each part of a mixed strategy must have a row. The name of the row must include the mixed strategy only if the report
+// has several mixed strategies.
+func TestPartsHaveOwnRows(t *testing.T) {
 	t.Parallel()
 	run := func(strategy string, acquisitions ...int64) results.Run {
 		r := results.Run{Strategy: strategy}

@@ -6,17 +6,18 @@ import (
 	"sort"
 )
 
-// Survival is an estimate of the share of durations longer than t. It consists of two estimates, of which one cannot
-// be too high and the other cannot be too low. A quantile is known only if they agree.
+// Survival is an estimate of the share of durations longer than t. It consists of two estimates: one cannot be too
+// high, the other cannot be too low. A quantile is known only if they agree.
 //
-// The estimates differ in the waits that ended at their timeout. It is unknown when such a wait would have got the
-// lease. The few waits that get a lease after the timeout do not represent the others, because the timeout did not end
-// them. So one estimate assumes that the lease would have come at the timeout, the other that it would never have come
-// (C. F. Manski, Partial Identification of Probability Distributions, 2003, 2). For Waiting.PerClient the estimates
-// also differ in the weight of waits that were not observed.
+// The estimates differ in how they treat waits that ended at their timeout. It is unknown when such a wait would have
+// ended with a lease. A few waits do end with a lease after the timeout, but they do not represent those that the
+// timeout ended. So one estimate assumes that the lease would have come at the timeout, and the other that it would
+// never have come (C. F. Manski, Partial Identification of Probability Distributions, 2003, 2). For Waiting.PerClient
+// the estimates also differ in the weight of waits that were not observed.
 type Survival struct {
 	low, high curve
-	// starved holds the waits that lasted through the window, see Rest. They give a quantile a lower bound, see through.
+	// starved holds the waits that lasted through the window (see Rest). If their weight is large enough, they give a
+	// lower bound of a quantile (see through).
 	starved Histogram
 	weight  float64 // of all durations
 }
@@ -47,9 +48,8 @@ func estimate(o Observations, rest *Rest, longest *Bound) Survival {
 // is used.
 const agreement = 1.05
 
-// Quantile returns the smallest duration that a share q of the durations, from 0 to 1, does
-// not exceed. It is a lower bound if the quantile is beyond the observed range, or two
-// estimates disagree; nil without observations.
+// Quantile returns the smallest duration that a share q of the durations, from 0 to 1, does not exceed. It is a lower
+// bound if the quantile is beyond the observed range, or if the two estimates disagree; nil without observations.
 func (s Survival) Quantile(q float64) *Bound {
 	low, high := s.low.quantile(q), s.high.quantile(q)
 	starved := s.through(q)
@@ -64,8 +64,8 @@ func (s Survival) Quantile(q float64) *Bound {
 	return &Bound{NS: int64(math.Sqrt(float64(low.NS) * float64(high.NS)))}
 }
 
-// through returns the largest age that starved waits with more than a share 1−q of the weight have reached; nil if they
-// have less weight.
+// through returns the largest age that starved waits with more than a share 1−q of all weight have reached. It returns
+// nil if all starved waits together have no more than that share.
 func (s Survival) through(q float64) *Bound {
 	const rounding = 1e-9
 	left := (1 - q + rounding) * s.weight
@@ -77,21 +77,20 @@ func (s Survival) through(q float64) *Bound {
 	return nil
 }
 
-// curve is the product-limit estimate of Kaplan and Meier, from durations seen to their end
-// and durations of which only a lower bound is known (E. L. Kaplan, P. Meier, Nonparametric
-// Estimation from Incomplete Observations, J. Am. Stat. Assoc. 53, 1958):
+// curve is the product-limit estimate of Kaplan and Meier, from durations seen to their end and durations of which only
+// a lower bound is known (E. L. Kaplan, P. Meier, Nonparametric Estimation from Incomplete Observations, J. Am. Stat.
+// Assoc. 53, 1958):
 //
 //	S(t) = Π over ended durations u ≤ t of (1 − ended(u) ÷ atRisk(u))
 //
-// A duration that was under way when the observation began is at risk only from the age that
-// it had then: an earlier end could not have been seen (delayed entry; J. P. Klein, M. L.
-// Moeschberger, Survival Analysis, 2nd edition 2003, 4.6). If all durations at risk end
-// although longer ones entered later, the estimate would stay at 0; then one more counts as
-// at risk. At equal durations, entries come before ends, and ends before open ones.
-// Without open and entered durations it is the empirical distribution.
+// A duration that was under way when the observation began is at risk only from the age that it had then: an earlier
+// end could not have been seen (delayed entry; J. P. Klein, M. L. Moeschberger, Survival Analysis, 2nd edition 2003,
+// 4.6). If all durations at risk end before longer ones enter, the estimate would stay at 0; in that case one more
+// duration counts as at risk. At equal durations, entries come before ends, and ends before open ones. Without open and
+// entered durations the estimate is the empirical distribution.
 //
-// The curve ends where nearly all durations that would be at risk have been censored: beyond that age one or two
-// durations would decide the estimate for all.
+// The curve ends at the age at which nearly all durations that would otherwise be at risk have been censored. Beyond
+// that age, one or two durations would decide the estimate for all.
 type curve struct {
 	steps []step
 	limit int64 // nothing is known beyond it, ns
@@ -102,11 +101,11 @@ type step struct {
 	left float64 // S just after ns
 }
 
-// leastAtRisk is the share of durations at risk, relative to those that would be at risk without censoring, below which
-// a curve ends.
+// leastAtRisk is the smallest ratio of the durations at risk to those that would be at risk without censoring. Below
+// it, a curve ends.
 const leastAtRisk = 0.05
 
-// risk is the weight of the durations while a curve is made, in ascending order of their length.
+// risk holds the weight of the durations at risk while newCurve processes them in ascending order.
 type risk struct {
 	all      float64 // still to be seen: at risk, or still to enter
 	outside  float64 // of these, still to enter
@@ -115,7 +114,7 @@ type risk struct {
 	entered  Histogram
 }
 
-// enter puts the durations at risk that entered up to an age.
+// enter adds to those at risk the durations that entered at the age upTo or earlier.
 func (r *risk) enter(upTo int64) {
 	for len(r.entered) > 0 && r.entered[0].To <= upTo {
 		n := float64(r.entered[0].Count)
@@ -123,8 +122,8 @@ func (r *risk) enter(upTo int64) {
 	}
 }
 
-// lose removes the open durations that were observed for less than an age. If too few are left at risk, it returns the
-// age at which that happened, and true.
+// lose removes the open durations whose observed time is shorter than the parameter below. If too few durations are
+// left at risk, it stops and returns the observed time of the duration that it removed last, and true.
 func (r *risk) lose(below int64) (int64, bool) {
 	for len(r.open) > 0 && r.open[0].To < below {
 		at := r.open[0].To
@@ -138,7 +137,7 @@ func (r *risk) lose(below int64) (int64, bool) {
 	return 0, false
 }
 
-// newCurve returns the estimate, in which each bin counts at its upper edge. never is the weight of durations that
+// newCurve returns the product-limit estimate. Each bin counts at its upper edge. never is the weight of durations that
 // never end and are never censored.
 func newCurve(ended, open, entered Histogram, never int64) curve {
 	r := risk{

@@ -28,7 +28,8 @@ func TestQuantiles(t *testing.T) {
 		{"nearest rank", ones(1, 2, 3, 4, 5, 6, 7, 8, 9, 10), nil, nil, 0.9, exact(9)},
 		{"just beyond", ones(1, 2, 3, 4, 5, 6, 7, 8, 9, 10), nil, nil, 0.91, exact(10)},
 		{"median of four", ones(1, 2, 3, 4), nil, nil, 0.5, exact(2)},
-		// Kaplan and Meier: S is 3/4 after 1; one of the three is censored at 2; S is 3/4 · 1/2 after 3 and 0 after 4.
+		// By Kaplan and Meier, S is 3/4 after age 1. One of the remaining three is censored at 2. So S is 3/4 · 1/2 after 3,
+		// and 0 after 4.
 		{"censored between, below", ones(1, 3, 4), ones(2), nil, 0.6, exact(3)},
 		{"censored between, above", ones(1, 3, 4), ones(2), nil, 0.63, exact(4)},
 		{"a tie ends before it is censored", ones(2, 3), ones(2), nil, 0.5, exact(3)},
@@ -36,8 +37,8 @@ func TestQuantiles(t *testing.T) {
 		{"the tail is censored", ones(1, 1, 1), ones(100), nil, 0.9, atLeast(100)},
 		{"below the censored tail", Histogram{{1, 3}}, ones(100), nil, 0.75, exact(1)},
 		{"dropping the open wait would say 1", Histogram{{1, 98}}, Histogram{{1000, 2}}, nil, 0.99, atLeast(1000)},
-		// A duration of age 2 when the observation begins cannot be seen to end at 1: one of two ends there, one of the other
-		// two at 3.
+		// A duration that enters at age 2 is not at risk at age 1. So one of the three at risk ends at 1, and one of three at
+		// 3: S is 2/3 · 2/3 after 3.
 		{"entered late, below", ones(1, 3), ones(4, 5), ones(2), 0.55, exact(3)},
 		{"entered late, above", ones(1, 3), ones(4, 5), ones(2), 0.56, atLeast(5)},
 		{"entered late, from the beginning 1 ÷ 4", ones(1, 3), ones(4, 5), ones(2, 2), 0.5, exact(1)},
@@ -45,7 +46,8 @@ func TestQuantiles(t *testing.T) {
 		{"all at risk have ended, below", Histogram{{1, 3}, {7, 1}}, nil, ones(5), 0.75, exact(1)},
 		{"all at risk have ended, but others are older", Histogram{{1, 3}, {7, 1}}, nil, ones(5), 0.76, exact(7)},
 		{"no duration was seen young", ones(7, 9), nil, ones(5, 5), 0.5, exact(7)},
-		// One of a hundred was observed beyond 5, and would decide the estimate for all.
+		// Only one of a hundred durations was observed beyond 5. The curve must end there, because this one duration would
+		// decide the estimate for all.
 		{"nearly all were lost sight of", ones(9), Histogram{{5, 99}}, nil, 0.5, atLeast(5)},
 		{"nearly all were lost sight of, and none ended", nil, Histogram{{5, 99}, {9, 1}}, nil, 0.5, atLeast(5)},
 		{"one in ten was not", Histogram{{9, 10}}, Histogram{{5, 90}}, nil, 0.5, exact(9)},
@@ -60,11 +62,12 @@ func TestQuantiles(t *testing.T) {
 	}
 }
 
-// If a wait timed out, the lease would have come later or never.
-func TestQuantilesOfWaitsThatWereGivenUp(t *testing.T) {
+// A wait that timed out would have got the lease later or never. A quantile that depends on such waits must be a lower
+// bound.
+func TestQuantilesOfTimedOutWaits(t *testing.T) {
 	exact := func(ns int64) *Bound { return &Bound{NS: ns} }
 	atLeast := func(ns int64) *Bound { return &Bound{NS: ns, AtLeast: true} }
-	// Of a hundred waits 63 end before the timeout, 36 at it, and one lease comes too late.
+	// Of a hundred waits, 63 end before the timeout of 300, 36 are given up at the timeout, and one gets a lease after it.
 	timeout := Observations{Ended: Histogram{{100, 63}, {450, 1}}, GaveUp: Histogram{{300, 36}}}
 	try := Observations{Ended: Histogram{{100, 20}}, GaveUp: Histogram{{90, 40}, {110, 40}}}
 	late := Observations{Ended: Histogram{{100, 40}, {2000, 50}}, GaveUp: Histogram{{2000, 10}}}
@@ -87,7 +90,8 @@ func TestQuantilesOfWaitsThatWereGivenUp(t *testing.T) {
 		{"a lock that ends waits long after the timeout, above", late, nil, 0.91, atLeast(2000)},
 		{"one of a thousand moves no percentile", few, nil, 0.5, exact(100)},
 		{"but near the next longer wait it does", few, nil, 0.9505, atLeast(100)},
-		// Of ten clients three had no acquisition in a window of 5000: p50 is one of the others.
+		// Three of ten clients had no acquisition in a window of 5000. So every quantile above 0.7 is at least as long as
+		// their waits have lasted.
 		{
 			"starved clients have the weight of others",
 			Observations{Ended: Histogram{{100, 7 * 4000}}},

@@ -1,6 +1,6 @@
 package results
 
-// Symptom is the result of one step of the preflight, about the servers or this machine.
+// Symptom is what one check of the preflight found out about the servers or this machine.
 type Symptom struct {
 	Name  string   `json:"name"` // reachable, server, limits, rights, …
 	State State    `json:"state"`
@@ -8,10 +8,10 @@ type Symptom struct {
 	Next  []string `json:"next,omitempty"` // what to do about it
 }
 
-// State rates a symptom.
+// State rates a symptom. Only Trouble prevents runs.
 type State string
 
-// The states.
+// A symptom has one of these states.
 const (
 	Well    State = "ok"
 	Note    State = "note"    // figures are less exact, or not known

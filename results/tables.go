@@ -1,5 +1,12 @@
 package results
 
+// A Group is a table, and layout lists its columns. A Column turns the Summary of a strategy into the plain text of a
+// cell. The writers of terminal tables, Markdown and HTML only arrange these texts. To show a metric in a table, add a
+// line to layout.
+//
+// A table has a row for each strategy or, in a sweep, for each strategy at each point. Column.Shown leaves out columns
+// that do not apply to a report or would repeat other tables.
+
 import (
 	"cmp"
 	"fmt"
@@ -14,7 +21,7 @@ import (
 // Group is a table of figures with one row per strategy.
 type Group string
 
-// The tables, in the order of a reader's questions: speed, waits, fairness, the cost for Redis, and exclusion.
+// These tables answer a reader's questions in this order: speed, waits, fairness, the cost for Redis, and exclusion.
 const (
 	SpeedGroup    Group = "SPEED"
 	RatioGroup    Group = "RATIO to the first" // each strategy relative to the first, round by round
@@ -36,7 +43,7 @@ func Groups() []Group {
 	}
 }
 
-// Tables with a selection of figures.
+// These tables show a selection of the figures of the other groups.
 const (
 	PageGroup       Group = "PAGE"        // the first table of the HTML page
 	ShortGroup      Group = "SHORT"       // the table that lockbench prints by default
@@ -47,25 +54,26 @@ const (
 type Column struct {
 	Metric
 	Heading string // up to two lines
-	// Shown reports whether a report has a figure for the column; nil means always.
+	// Shown reports whether the tables of a report have this column; nil means always.
 	Shown func(*Report) bool
-	// Cell writes the cell; nil means the figure in its unit.
+	// Cell returns the text of a strategy's cell; nil means that the cell shows the metric in its unit.
 	Cell func(Summary) string
 	// Words marks a column whose cells are text, which tables align on the left.
 	Words bool
 }
 
-// shows returns the column of a metric.
+// shows returns a column that shows a metric in its unit.
 func shows(metric, heading string) Column {
 	return Column{Metric: MustMetric(metric), Heading: heading}
 }
 
-// writes returns a column whose cells are written by cell.
+// writes returns a column without a metric. The function cell returns the text of each cell.
 func writes(heading string, cell func(Summary) string) Column {
 	return Column{Heading: heading, Cell: cell}
 }
 
-// ratio returns the column that compares a metric, round by round, with that of the first strategy at the same point.
+// ratio returns a column with the ratio of a strategy's metric to that of the first strategy at the same point,
+// computed round by round.
 func ratio(metric, heading string) Column {
 	c := shows(metric, heading)
 	c.Cell = func(s Summary) string {
@@ -81,11 +89,13 @@ func ratio(metric, heading string) Column {
 		}
 		return ratio.ofRounds()
 	}
+	// The column is left out with one round, because a ratio then has no range, and with one strategy at each point,
+	// because each cell would be 1.
 	return c.when(func(r *Report) bool { return several(r) && !allOf(r, Summary.isFirst) })
 }
 
-// Intervals returns how many ratios in the report's tables have a 95 % interval, and how many only a range from the
-// smallest to the largest. The legend depends on it.
+// Intervals returns how many ratios in the report's tables have a 95 % interval, and how many have only the range from
+// the smallest to the largest ratio. The legend of the tables depends on these numbers.
 func (r *Report) Intervals() (intervals, others int) {
 	for _, s := range r.Summaries() {
 		for _, c := range layout[RatioGroup] {
@@ -101,21 +111,22 @@ func (r *Report) Intervals() (intervals, others int) {
 	return intervals, others
 }
 
-// spread returns the column with the smallest and the largest figure of several runs, of which other tables show only
-// the median.
+// spread returns a column with the smallest and the largest figure of a strategy's runs. Other tables show only their
+// median.
 func spread(metric, heading string) Column {
 	c := shows(metric, heading)
 	c.Cell = func(s Summary) string { return s.spread(c.Metric) }
+	// With one round, both figures would equal the one that the other tables show.
 	unknown := func(s Summary) bool { return c.Cell(s) == NotKnown }
 	return c.when(func(r *Report) bool { return several(r) && !allOf(r, unknown) })
 }
 
-// allOf reports whether is holds for all strategies of a report.
+// allOf reports whether all strategies of a report meet the condition.
 func allOf(r *Report, is func(Summary) bool) bool {
 	return !slices.ContainsFunc(r.Summaries(), func(s Summary) bool { return !is(s) })
 }
 
-// when restricts a column to the reports that meet a condition.
+// when returns the column restricted to reports that meet a condition.
 func (c Column) when(shown func(*Report) bool) Column {
 	c.Shown = shown
 	return c
@@ -131,10 +142,12 @@ var (
 	mixed    = anyRun(func(r Run) bool { return len(r.Parts) > 0 })
 	herd     = anyRun(func(r Run) bool { return r.Herd != nil })
 	alone    = not(coalesced) // a gap is per lease, and with --coalesce clients share leases
-	closed   = not(func(r *Report) bool { return r.Workload.Slots() })
+	// In an open loop, clients are only slots for arrivals.
+	closed = not(func(r *Report) bool { return r.Workload.Slots() })
 )
 
-// layout has the columns of the tables in their order.
+// layout lists the columns of each table from left to right. A column with a condition is shown only in reports that
+// meet it.
 var layout = map[Group][]Column{
 	SpeedGroup: {
 		writes("runs", runsOf).when(several),
@@ -268,15 +281,16 @@ var layout = map[Group][]Column{
 // Columns returns the columns of a group for which a report has figures; all columns if the report is nil.
 func Columns(g Group, r *Report) []Column { return shown(slices.Clone(layout[g]), r) }
 
+// shown removes the columns that do not apply to a report. It changes the slice that it is given.
 func shown(columns []Column, r *Report) []Column {
 	return slices.DeleteFunc(columns, func(c Column) bool { return c.Shown != nil && r != nil && !c.Shown(r) })
 }
 
-// Flat returns the heading in one line.
+// Flat returns the heading in one line, with hyphenated words joined.
 func (c Column) Flat() string { return strings.NewReplacer("-\n", "", "\n", " ").Replace(c.Heading) }
 
-// Text returns a strategy's cell: the median or the sum of its runs, in the metric's unit. It omits the unit /s, which
-// the heading contains.
+// Text returns the text of a strategy's cell: the result of Cell or, without Cell, the median or the sum of the runs in
+// the metric's unit. It omits the unit /s, which the heading contains.
 func (c Column) Text(s Summary) string {
 	if c.Cell != nil {
 		return c.Cell(s)
@@ -288,20 +302,24 @@ func (c Column) Text(s Summary) string {
 	return text + s.Mark()
 }
 
+// coalesced reports whether clients may share a lease, so that there may be more clients served than leases granted.
 func coalesced(r *Report) bool { return r.Workload.Coalesce }
 
+// counted reports whether the holder's work updates a counter or a row, so that updates can be lost.
 func counted(r *Report) bool {
 	return r.Workload.Work == workloads.WorkCounter || r.Workload.Work == workloads.WorkTransaction
 }
 
+// openLoop reports whether clients arrive at a rate that does not depend on the lock.
 func openLoop(r *Report) bool { return r.Workload.Rate > 0 }
 
-// anyRun reports whether has is true for a run of the report.
+// anyRun returns a condition for when: at least one run of the report satisfies has.
 func anyRun(has func(Run) bool) func(*Report) bool {
 	return func(r *Report) bool { return slices.ContainsFunc(r.Runs, has) }
 }
 
-// passed reports whether a lock passed from client to client of several application instances.
+// passed reports whether the share of passes within an instance is known for any run with several application
+// instances.
 func passed(r *Report) bool {
 	return slices.ContainsFunc(r.Runs, func(run Run) bool {
 		return run.Fairness.PassesWithin != nil && r.WorkloadOf(run).Instances > 1
@@ -312,7 +330,7 @@ func not(has func(*Report) bool) func(*Report) bool {
 	return func(r *Report) bool { return !has(r) }
 }
 
-// runsOf formats the number of runs, with the number of used ones if some are invalid.
+// runsOf formats the number of runs, as "2 of 3" if the figures use only some of them.
 func runsOf(s Summary) string {
 	if s.AnyInvalid() && !s.Invalid {
 		return fmt.Sprintf("%d of %d", len(s.Used), len(s.Runs))
@@ -320,7 +338,7 @@ func runsOf(s Summary) string {
 	return strconv.Itoa(len(s.Runs))
 }
 
-// waitsOf formats the median number of waits per client, which shows how well the percentiles per client are founded.
+// waitsOf formats the median number of waits per client. With more waits, the percentiles per client are more reliable.
 func waitsOf(s Summary) string {
 	waits := MedianFigure(figures(s.Used, func(r Run) *Figure {
 		if r.Waiting.PerClient.P50 == nil {
@@ -334,14 +352,14 @@ func waitsOf(s Summary) string {
 	return Short(waits.Value) + s.Mark()
 }
 
-// Table is a title, its columns and its rows.
+// Table is one table of a report, with a row for each strategy.
 type Table struct {
 	Title   string
 	Columns []Column
 	Rows    []Summary
 }
 
-// TableOf returns the table of a group.
+// TableOf returns the table of a group with its columns and rows for a report.
 func TableOf(g Group, r *Report) Table {
 	t := Table{string(g), Columns(g, r), r.Summaries()}
 	if g == MixedGroup {
@@ -367,6 +385,7 @@ func (r *Report) partSummaries() []Summary {
 					Strategy: p.Strategy, Point: run.Point, Parts: []Part{p},
 					Invalid: run.Invalid, Failure: run.Failure, Partial: run.Partial,
 				}
+				// Two mixed strategies may have the same part, which then needs two rows.
 				if len(mixed) > 1 {
 					part.Strategy += inMixed + run.Strategy
 				}
@@ -382,6 +401,7 @@ func (r *Report) partSummaries() []Summary {
 // inMixed stands between the names of a part and of its strategy, if a report has several mixed strategies.
 const inMixed = " in "
 
+// clientsOf and shareOf need a summary from partSummaries, each of whose runs has exactly one part.
 func clientsOf(s Summary) string { return Whole(float64(s.Runs[0].Parts[0].Clients)) }
 
 func shareOf(s Summary) string {
@@ -406,11 +426,12 @@ func (r *Report) FaultTables() []Table {
 	return tables
 }
 
-// faultColumns are the columns of the fault with this index.
+// faultColumns returns the columns of the table about the fault at this index of the workload.
 func faultColumns(number int, r *Report) []Column {
 	of := func(runs []Run) []Injection {
 		var all []Injection
 		for _, run := range runs {
+			// A failed run may have no records of faults.
 			if number < len(run.Faults) {
 				all = append(all, run.Faults[number].Injections...)
 			}
@@ -422,6 +443,7 @@ func faultColumns(number int, r *Report) []Column {
 	}
 	total := func(heading string, count func(Injection) int64, write func(float64) string) Column {
 		return each(heading, func(injections []Injection) string {
+			// If the fault was never injected, its counts are unknown, not 0.
 			if len(injections) == 0 {
 				return NotKnown
 			}
@@ -432,6 +454,8 @@ func faultColumns(number int, r *Report) []Column {
 			return write(float64(sum))
 		})
 	}
+	// The median of the recovery times uses only the runs that the figures use. The maxima and counts use all runs,
+	// because an invalid run does not excuse a broken lock.
 	return shown([]Column{
 		each("struck", func(all []Injection) string { return Whole(float64(len(all))) }),
 		writes("recovery\np50", func(s Summary) string { return recovery(of(s.Used), 0.5) }),
@@ -448,8 +472,8 @@ func faultColumns(number int, r *Report) []Column {
 // never is the text for an injection without a recovery in the window.
 const never = "never"
 
-// recovery formats a quantile of the recovery times, by nearest rank. A missing recovery counts as the longest, so that
-// it cannot improve the quantile.
+// recovery formats a quantile of the recovery times, determined by nearest rank. An injection without a recovery counts
+// as the longest time, so that it cannot lower the quantile.
 func recovery(injections []Injection, quantile float64) string {
 	if len(injections) == 0 {
 		return NotKnown

@@ -30,8 +30,8 @@ type Threshold struct {
 
 	metric Metric
 	limit  Limit
-	// of is the path of the distribution if the metric is its percentile or, with percentile 0, its maximum; "" for
-	// another metric.
+	// of is the path of a distribution if the metric is one of its percentiles or, with a percentile of 0, its maximum.
+	// For any other metric, of is "".
 	of         string
 	percentile float64
 }
@@ -39,7 +39,7 @@ type Threshold struct {
 // grammar matches the metric, the selector, the aggregation with its colon, and the limit.
 var grammar = regexp.MustCompile(`^(\w+)\s*(\{[^}]*\})?\s*(:[^<>=!]*)?([<>=!].*)$`)
 
-// ParseThreshold parses a threshold and names every error in it.
+// ParseThreshold parses a threshold. Its error names every mistake.
 func ParseThreshold(text string) (Threshold, error) {
 	t := Threshold{Expression: strings.TrimSpace(text)}
 	parts := grammar.FindStringSubmatch(t.Expression)
@@ -83,14 +83,14 @@ func distributions() map[string]string {
 	return all
 }
 
-// measure sets the metric of a name and an aggregation. The aggregation begins with its colon; it may be
-// empty.
+// measure sets the metric that a name and an aggregation select. The aggregation begins with a colon, as in ":p(99)";
+// it is empty for a metric that is a single figure.
 func (t *Threshold) measure(name, aggregation string) error {
 	paths := distributions()
 	aggregation, given := strings.CutPrefix(strings.TrimSpace(aggregation), ":")
 	if path, known := paths[name]; known {
 		if !given {
-			return fmt.Errorf("%s needs an aggregation: %s:p(99), or med, max", name, name)
+			return fmt.Errorf("%s needs an aggregation (med, max or p(N)), such as %s:p(99)", name, name)
 		}
 		return t.aggregate(name, path, strings.TrimSpace(aggregation))
 	}
@@ -104,7 +104,7 @@ func (t *Threshold) measure(name, aggregation string) error {
 		return fmt.Errorf("there is no metric %s%s (docs/FORMATS.md lists them)", name,
 			words.Suggest("%s", name, names))
 	case given:
-		return fmt.Errorf("%s is a single figure and takes no %q", name, aggregation)
+		return fmt.Errorf("%s is a single figure: leave out the aggregation %q", name, aggregation)
 	}
 	if path, max := strings.CutSuffix(t.metric.path, ".Max"); max {
 		t.of = path
@@ -112,10 +112,10 @@ func (t *Threshold) measure(name, aggregation string) error {
 	return nil
 }
 
-// percentileOf matches p(99).
+// percentileOf matches an aggregation such as p(99).
 var percentileOf = regexp.MustCompile(`^p\((.*)\)$`)
 
-// aggregate sets the metric to an aggregation of the distribution at this path.
+// aggregate sets the metric to max, med or p(N) of the distribution at this path.
 func (t *Threshold) aggregate(name, path, aggregation string) error {
 	t.metric = Metric{Row: Row{Name: name + ":" + aggregation, Unit: Nanoseconds}, Better: Lower}
 	t.of = path
@@ -127,7 +127,7 @@ func (t *Threshold) aggregate(name, path, aggregation string) error {
 	case parts != nil:
 		share = parts[1]
 	case aggregation != "med":
-		return fmt.Errorf("there is no aggregation %q (med, max, p(N))", aggregation)
+		return fmt.Errorf("there is no aggregation %q (use med, max or p(N))", aggregation)
 	}
 	p, err := strconv.ParseFloat(strings.TrimSpace(share), 64)
 	if err != nil || !(p > 0 && p <= 100) {
@@ -138,14 +138,14 @@ func (t *Threshold) aggregate(name, path, aggregation string) error {
 	return nil
 }
 
-// distribution returns a run's distribution; an empty one if the run has none.
+// distribution returns the distribution of a run at this path; an empty one if there is none.
 func distribution(r Run, path string) Distribution {
 	d, _ := at(r, path).(Distribution)
 	return d
 }
 
-// caution returns a remark if some durations of a maximum had not ended, or if a percentile is only the maximum because
-// a run had too few durations.
+// caution returns a remark if the figure is a maximum although some durations had not ended, or a percentile of so few
+// durations that it equals their maximum. Otherwise it returns the zero Remark.
 func (t Threshold) caution(runs []Run) Remark {
 	if t.of == "" {
 		return Remark{}
@@ -170,7 +170,8 @@ type Limit struct {
 	Value    float64 // in the figure's unit
 }
 
-// operators lists each operator before its own prefixes.
+// operators lists each operator before its prefixes, such as "<=" before "<", so that ParseLimit finds the longest
+// match.
 var operators = []string{"===", "<=", ">=", "==", "!=", "<", ">"}
 
 // ParseLimit parses a limit for a figure in this unit: an operator and a value such as 50ms,
@@ -215,8 +216,8 @@ func parseValue(text string, unit Unit) (float64, error) {
 	return x * factor, nil
 }
 
-// Keeps reports whether a figure keeps the limit, and whether that is known. It may be unknown
-// for a lower bound: the true figure may be any larger value.
+// Keeps reports whether a figure keeps the limit, and whether the answer is known. The answer may be unknown for a
+// lower bound, because the true figure may be any larger value.
 func (l Limit) Keeps(f Figure) (kept, known bool) {
 	kept = l.holds(f.Value)
 	if !f.AtLeast {
@@ -226,13 +227,14 @@ func (l Limit) Keeps(f Figure) (kept, known bool) {
 	return kept && known, known
 }
 
-// holds checks whether the operator contains the sign of the comparison: "<=" holds for "<" and for "=".
+// holds reports whether x keeps the limit: whether the operator contains the sign ("<", "=" or ">") that describes how
+// x compares with the limit. For "!=" this answer is inverted.
 func (l Limit) holds(x float64) bool {
 	sign := []string{"<", "=", ">"}[cmp.Compare(x, l.Value)+1]
 	return strings.Contains(l.Operator, sign) != (l.Operator == "!=")
 }
 
-// Judgement is the result of one threshold for a strategy.
+// Judgement is the result of checking one threshold for one strategy.
 type Judgement struct {
 	Threshold string  `json:"threshold"`
 	Strategy  string  `json:"strategy"` // in a sweep with its point; "" if no measured strategy matched
@@ -240,13 +242,12 @@ type Judgement struct {
 	Unit      Unit    `json:"unit"`
 	Passed    bool    `json:"passed"`
 	Why       Remark  `json:"why,omitzero"` // why the result is unknown, which counts as not passed
-	// Caution is a remark on the figure: waits that had not ended, or a percentile of too few
-	// durations.
+	// Caution is a remark that some durations had not ended, or that the figure is a percentile of too few durations.
 	Caution Remark `json:"caution,omitzero"`
 }
 
-// Judge tests a report against thresholds: each strategy, in a sweep at each point. It uses the
-// median of the valid runs, and for safety counts the sum of all runs. An unknown figure
+// Judge checks each threshold for each strategy that it matches. In a sweep, it checks each point separately. The
+// figure is the median of the valid runs or, for a safety count, the sum of all runs. If it is not known, the threshold
 // does not pass.
 func Judge(r *Report, thresholds []Threshold) []Judgement {
 	var verdicts []Judgement
@@ -294,7 +295,7 @@ func (r *Report) Crossed() []Judgement {
 	return slices.DeleteFunc(slices.Clone(r.Thresholds), func(v Judgement) bool { return v.Passed })
 }
 
-// String writes the threshold, the strategy and the figure.
+// String returns the threshold with its strategy and figure, and the reason if the result is unknown.
 func (v Judgement) String() string {
 	text := v.Threshold
 	if v.Strategy != "" {

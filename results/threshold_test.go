@@ -58,7 +58,7 @@ func TestThresholds(t *testing.T) {
 	}
 }
 
-func TestThresholdsOnWhatIsNotKnown(t *testing.T) {
+func TestThresholdsOnUnknownFigures(t *testing.T) {
 	r := golden.Report(t, "testdata/recorded.json")
 	r.Strategies = append(r.Strategies, results.Strategy{Name: "late"})
 	r.LeftOut = []results.LeftOut{{"redlock", results.PlainText("it needs 3 nodes")}}
@@ -81,7 +81,7 @@ func TestThresholdsOnWhatIsNotKnown(t *testing.T) {
 		{"acq_per_s{strategy:spin}>1", "spin clients=20", false, "it was not measured"},
 		{"violations==0", "pubsub", true, ""}, // safety is counted over all runs
 		{"violations{strategy:redlock}==0", "redlock", false, "no measured strategy matches it"},
-		// p99 of spin's waits is at least 5.2 s.
+		// In the following cases, the p99 of spin's waits is known to be at least 5.2 s.
 		{"wait:p(99)<5s", "spin", false, ""},
 		{"wait:p(99)<50s", "spin", false, "only a lower bound is known"},
 		{"wait:p(99)>5s", "spin", true, ""},
@@ -124,7 +124,7 @@ func TestThresholdsOfVariants(t *testing.T) {
 	}
 }
 
-// The messages are in command/testdata/badinputs.txt.
+// Each of these expressions must be rejected. command/testdata/badinputs.txt has the error messages.
 func TestThresholdFaults(t *testing.T) {
 	for _, expression := range []string{
 		"", "<50ms", "wait:p(99)", "wait:p(99)=50ms", "wait<50ms", "wait:p99<50ms", "wait:p(101)<50ms", "wait:p(0)<50ms",
@@ -167,7 +167,8 @@ func TestThresholdsOnUnfinishedWaits(t *testing.T) {
 	}
 }
 
-// waited returns a report of one run with ended waits of endedMS each and open waits of openMS each.
+// waited returns a report of one run. ended is the number of its waits that took endedMS ms each. open is the number of
+// its waits that have not ended and have lasted openMS ms each so far.
 func waited(ended, endedMS, open, openMS int64) *results.Report {
 	o := results.Observations{Ended: results.Histogram{{To: endedMS * 1e6, Count: ended}}}
 	longest := &results.Bound{NS: endedMS * 1e6}

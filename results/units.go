@@ -9,7 +9,7 @@ import (
 // NotKnown is what tables print for an unknown figure.
 const NotKnown = "–"
 
-// usualDigits are the significant digits of a figure, unless fewer are known.
+// usualDigits is the number of significant digits of a figure in texts, unless fewer are known.
 const usualDigits = 3
 
 type unit struct {
@@ -23,8 +23,8 @@ var (
 	times  = []unit{{1e9, " s"}, {1e6, " ms"}, {1e3, " µs"}, {1, " ns"}} // of nanoseconds
 )
 
-// significant writes a number with this many significant digits and at most three decimals, in the largest unit in
-// which the rounded number is at least 1: 999.7 µs is 1.00 ms.
+// significant formats a number with this many significant digits, but with at most three decimals. It chooses the
+// largest unit in which the rounded number is at least 1: with three digits, 999.7 µs becomes 1.00 ms.
 func significant(x float64, digits int, units []unit) string {
 	sign := ""
 	if x < 0 {
@@ -51,7 +51,7 @@ func significant(x float64, digits int, units []unit) string {
 // Format writes a value of the unit with three significant digits: 1.24 ms, 12.3 KB, 806/s.
 func (u Unit) Format(x float64) string { return u.digits(x, usualDigits) }
 
-// digits is Format with this many significant digits.
+// digits is like Format, but with this many significant digits.
 func (u Unit) digits(x float64, digits int) string {
 	switch u {
 	case Nanoseconds:
@@ -69,7 +69,7 @@ func (u Unit) digits(x float64, digits int) string {
 	return significant(x, digits, nil)
 }
 
-// Signed is Format, but it writes a whole count in full: −5.00 %, 12345.
+// Signed is like Format, but writes a whole number without a unit in full up to 99999: −5.00 %, 12345.
 func (u Unit) Signed(x float64) string {
 	switch {
 	case u != Number:
@@ -83,7 +83,7 @@ func (u Unit) Signed(x float64) string {
 // Short writes a number with three significant digits: 806, 2.10 M.
 func Short(x float64) string { return significant(x, usualDigits, powers) }
 
-// Whole writes a whole number, in full up to 99999.
+// Whole writes a whole number: in full up to 99999, beyond that with three significant digits.
 func Whole(x float64) string {
 	x = math.Round(x)
 	if x < 100_000 {
@@ -104,8 +104,8 @@ func (f *Figure) Text(u Unit) string {
 	return f.in(u, usualDigits)
 }
 
-// in writes the figure with at most this many significant digits. "~" marks a figure with fewer than three known
-// digits, "≥" a lower bound.
+// in writes the figure with at most this many significant digits. It marks a figure with fewer than three known digits
+// with "~", and a lower bound with "≥".
 func (f *Figure) in(u Unit, digits int) string {
 	text := u.digits(f.Value, fewest(digits, f.Digits))
 	if f.Digits > 0 {
@@ -114,7 +114,7 @@ func (f *Figure) in(u Unit, digits int) string {
 	return f.bounded(text)
 }
 
-// bounded marks a figure's text if the figure is a lower bound.
+// bounded puts "≥" before the text of a figure that is a lower bound.
 func (f *Figure) bounded(text string) string {
 	if f.AtLeast {
 		return "≥ " + text
@@ -122,7 +122,8 @@ func (f *Figure) bounded(text string) string {
 	return text
 }
 
-// fewest returns the digits of a result of two figures known to a and b digits; 0 means three.
+// fewest returns the number of known digits of a result of two figures. a and b are the numbers of known digits of
+// these figures. A number of 0 means the usual three.
 func fewest(a, b int) int {
 	if a == 0 || b == 0 {
 		return max(a, b)
