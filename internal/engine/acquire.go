@@ -1,6 +1,6 @@
 package engine
 
-// One acquisition, which clients of the engine, clients of DriveLocally and targets of faults all execute in this way.
+// This file implements the acquisition for the engine's clients, the clients of DriveLocally and the targets of faults.
 
 import (
 	"context"
@@ -13,12 +13,13 @@ import (
 )
 
 var (
-	// errNoLease is the error of a wait whose Locker violated its contract.
+	// errNoLease is the error if a Locker violates its contract by returning neither a lease nor an error.
 	errNoLease   = errors.New("the strategy returned neither a lease nor an error")
-	errNoTryLock = fmt.Errorf("%w: it has no try-lock, which --timeout 0 needs", ErrUnsupported)
+	errNoTryLock = fmt.Errorf("%w: the strategy has no try-lock, which --timeout 0 needs", ErrUnsupported)
 )
 
-// Acquire acquires a lock within a workload's timeout: nil means no limit, 0 a try-lock.
+// Acquire acquires the lock on a key within a workload's timeout. A nil timeout means no limit, and 0 means a try-lock.
+// It always returns a lease or an error. The error wraps ErrUnsupported if the locker lacks a required try-lock.
 func Acquire(
 	ctx context.Context, locker strategies.Locker, key string, timeout *time.Duration,
 ) (lease strategies.Lease, err error) {
@@ -43,7 +44,7 @@ func Acquire(
 }
 
 // outcomeOf classifies a wait that ended with an error, for clients of the engine and of drivers. limited means that
-// the timeout of the wait may have ended it; over means that the end of the run may have.
+// the wait had a timeout, which may have ended it. over means that the run may have ended it.
 func outcomeOf(err error, limited, over bool) measure.Outcome {
 	switch {
 	case errors.Is(err, strategies.ErrHeld), limited && errors.Is(err, context.DeadlineExceeded):

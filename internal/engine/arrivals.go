@@ -10,9 +10,9 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// arrivals hands out the intended starts of an open loop, in order. Only the rate and the seed determine them: a delay
-// of one arrival does not move the next. Therefore a stalled server cannot hide the load that waits for it (coordinated
-// omission; G. Tene, How NOT to Measure Latency).
+// arrivals hands out the intended starts of an open loop, in order. The starts depend only on the rate, the seed and
+// the trace, so a delayed arrival does not delay the next one. Therefore a stalled server cannot hide the load that
+// waits for it (coordinated omission; G. Tene, How NOT to Measure Latency).
 type arrivals struct {
 	mu     sync.Mutex
 	next   float64                   // ns of the run's clock
@@ -21,15 +21,15 @@ type arrivals struct {
 	player *player                   // nil unless the arrivals come from a trace
 }
 
-// arrival is one arrival of an open loop.
+// arrival is one intended start of an open loop. Its key and hold come from random numbers or from a trace.
 type arrival struct {
 	due    int64
 	random *rand.Rand         // draws its key and hold, so that they do not depend on the client that takes it
 	traced *workloads.Arrival // nil unless it comes from a trace
 }
 
-// newArrivals returns the arrivals from the instant begin on; the window opens at the instant open. It returns nil for
-// a closed loop.
+// newArrivals returns the arrivals of a run whose clients start at the instant begin and whose window opens at the
+// instant open. It returns nil for a closed loop.
 func newArrivals(w workloads.Spec, begin, open int64, seed uint64) *arrivals {
 	if w.Rate == 0 {
 		return nil
@@ -46,8 +46,7 @@ func newArrivals(w workloads.Spec, begin, open int64, seed uint64) *arrivals {
 	return a
 }
 
-// gaps returns a function that draws the gaps between arrivals. A gap is measured in expected arrivals, so the mean is
-// 1.
+// gaps returns a function that draws the gaps between arrivals, in units of the mean gap. pacer converts them to time.
 func gaps(kind workloads.Arrivals, random *rand.Rand) func() float64 {
 	if kind == workloads.ArrivalsPoisson {
 		return random.ExpFloat64
@@ -55,10 +54,10 @@ func gaps(kind workloads.Arrivals, random *rand.Rand) func() float64 {
 	return func() float64 { return 1 }
 }
 
-// never is an instant after the end of any run that fits into an int64.
+// never is an instant after the end of any run. It fits into an int64.
 const never = float64(math.MaxInt64 / 2)
 
-// arrive returns the next arrival.
+// arrive returns the next arrival and removes it from the sequence, so that exactly one client serves each arrival.
 func (a *arrivals) arrive() arrival {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -70,7 +69,7 @@ func (a *arrivals) arrive() arrival {
 	return next
 }
 
-// take returns the next intended start without drawing a key and a hold.
+// take returns the next intended start and removes it from the sequence. Unlike arrive, it draws no key and no hold.
 func (a *arrivals) take() int64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -95,8 +94,8 @@ func (a *arrivals) backlog(end int64) iter.Seq[int64] {
 }
 
 // pacer is the arrival rate of an open loop over time: constant, or stages in each of which the rate changes linearly
-// to the stage's target. The warm-up has the first stage's target as its rate. After the last stage its target remains
-// the rate.
+// to the stage's target. During the warm-up the rate is the target of the first stage. After the last stage the rate
+// stays at that stage's target.
 type pacer struct {
 	rate   float64 // initial rate, per second
 	stages workloads.Stages
@@ -111,9 +110,9 @@ func newPacer(w workloads.Spec, open int64) pacer {
 	return pacer{w.Stages[0].Target, w.Stages, float64(open)}
 }
 
-// pace returns the instant up to which the given number of arrivals is expected after the instant at, in nanoseconds of
-// the run's clock; +Inf if the load ends earlier. Let Λ(t) be the integral of the rate: the expected number of arrivals
-// up to the instant t. pace solves
+// pace returns the instant at which the number of arrivals expected since the instant at reaches arrivals. Instants are
+// in nanoseconds of the run's clock. pace returns +Inf if the load ends earlier. Let Λ(t) be the integral of the rate:
+// the expected number of arrivals up to the instant t. pace solves
 //
 //	Λ(next) = Λ(at) + arrivals
 //
@@ -127,7 +126,8 @@ func (p pacer) pace(at, arrivals float64) float64 {
 	return p.open + p.after(at-p.open, arrivals)
 }
 
-// after is pace for stages, with instants in nanoseconds since the window opened.
+// after returns the instant at which the given number of arrivals has followed at, for a workload with stages. Instants
+// are in nanoseconds since the window opened.
 func (p pacer) after(at, arrivals float64) float64 {
 	from, begin := p.rate, 0.0
 	if at < 0 { // warm-up
@@ -174,8 +174,8 @@ func elapse(rate, slope, arrivals float64) float64 {
 	return 2 * arrivals / (rate + root)
 }
 
-// reach returns the first time from at on, since the window opened, at which the stages require n clients or more;
-// false if there is none.
+// reach returns the earliest time, not before at, at which the stages require n or more clients. It returns false if
+// there is none. Both times count from the opening of the window.
 func reach(stages workloads.Stages, at time.Duration, n float64) (time.Duration, bool) {
 	from, begin := stages[0].Target, time.Duration(0)
 	for _, stage := range stages {

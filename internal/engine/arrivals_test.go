@@ -53,7 +53,6 @@ func TestArrivalsKeepTheirRate(t *testing.T) {
 	}
 }
 
-// trace returns the arrivals of a trace file with the given lines.
 func trace(t *testing.T, lines string) workloads.Arrivals {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "trace.csv")
@@ -67,9 +66,9 @@ func trace(t *testing.T, lines string) workloads.Arrivals {
 	return a
 }
 
-// A trace begins when the window opens and then repeats; the warm-up replays its end. The rate scales only the gaps,
-// not the holds.
-func TestATraceIsPlayedOverAndOver(t *testing.T) {
+// The trace begins when the window opens, and repeats. The warm-up replays the end of the trace. A higher rate must
+// shorten the gaps but not the holds.
+func TestTraceRepeats(t *testing.T) {
 	w := workloads.Default()
 	w.Arrivals = trace(t, "0.001,a,5ms\n0.002,b,\n0.005,a,0s\n") // three arrivals in 7 ms, so 428.6/s
 	for _, test := range []struct {
@@ -96,7 +95,7 @@ func TestATraceIsPlayedOverAndOver(t *testing.T) {
 	}
 }
 
-func TestTheBacklogIsWhatWasDue(t *testing.T) {
+func TestBacklogCountsDueArrivals(t *testing.T) {
 	w := workloads.Default()
 	w.Rate, w.Arrivals = 1000, workloads.ArrivalsConstant
 	a := newArrivals(w, 0, 0, 1)
@@ -107,8 +106,8 @@ func TestTheBacklogIsWhatWasDue(t *testing.T) {
 	}
 }
 
-// If the stages end with rate 0, no arrival follows the last one.
-func TestTheLastStartIsTheLast(t *testing.T) {
+// The stages end at rate 0. The last rate continues for ever, so there must be no further arrivals.
+func TestNoArrivalsAfterZeroRate(t *testing.T) {
 	w := workloads.Default()
 	w.Rate, w.Arrivals, w.Stages = 512, workloads.ArrivalsConstant, stages(t, "4ms:512/s 1ms:0/s")
 	a := newArrivals(w, 0, 0, 1)
@@ -124,7 +123,7 @@ func TestTheLastStartIsTheLast(t *testing.T) {
 	}
 }
 
-func TestAnOpenLoopOffersItsRate(t *testing.T) {
+func TestOpenLoopOffersItsRate(t *testing.T) {
 	v := lock(t, strategies.Info{Capacity: 1}, 1, wait)
 	run := do(t, v, workload(func(w *workloads.Spec) {
 		w.Clients, w.Rate, w.Hold = 50, 1000, workloads.Dist{}
@@ -144,15 +143,15 @@ func TestAnOpenLoopOffersItsRate(t *testing.T) {
 	}
 }
 
-// A lock whose holds take 10 ms cannot serve 500 arrivals per second. That is a property of the lock, so the run stays
-// valid.
-func TestAnOverloadedLockIsAResult(t *testing.T) {
+// A lock whose holds take 10 ms cannot serve 500 arrivals per second. The lock and not the generator is too slow, so
+// the run must be valid.
+func TestOverloadedLockIsValid(t *testing.T) {
 	v := lock(t, strategies.Info{Capacity: 1}, 1, wait)
 	run := do(t, v, workload(func(w *workloads.Spec) {
 		w.Clients, w.Rate, w.Hold = 10, 500, workloads.Fixed(10*time.Millisecond)
 		w.Duration = workloads.Duration(time.Second)
 	}))
-	// The run may be invalid only if a busy machine kept the generator's goroutines from running.
+	// The run may be invalid only if a busy machine delayed the generator's goroutines.
 	if hurried := run.Generator.SchedulingP99 > int64(hardlyRuns); run.Valid() == hurried {
 		t.Errorf("invalid %v, goroutines waited %v to run", run.Invalid, time.Duration(run.Generator.SchedulingP99))
 	}
@@ -162,42 +161,46 @@ func TestAnOverloadedLockIsAResult(t *testing.T) {
 	if run.Waiting.Backlog == 0 || run.Generator.BehindStarts == 0 {
 		t.Errorf("backlog %d, behind %d", run.Waiting.Backlog, run.Generator.BehindStarts)
 	}
-	// Arrivals that found no free client count as waits too, most of them of about half a second.
+	// Arrivals that find all clients busy wait too. The backlog grows for the whole second, so the median wait must exceed
+	// 300 ms.
 	if p := run.Waiting.PerAcquisition.P50; p == nil || time.Duration(p.NS) < 300*time.Millisecond {
 		t.Errorf("p50 %+v", p)
 	}
 }
 
-// If a free client wakes up late, its delay counts as the generator's lateness, not as a wait for the lock.
-func TestTheGeneratorsLatenessIsNoWait(t *testing.T) {
+// The lock has a slot for every client, so only the generator delays clients. This delay must count as the generator's
+// lateness and not as a wait for the lock.
+func TestGeneratorLatenessIsNotAWait(t *testing.T) {
 	v := lock(t, strategies.Info{}, 1000, wait)
-	run := really(t, v, workload(func(w *workloads.Spec) {
+	run := runInRealTime(t, v, workload(func(w *workloads.Spec) {
 		w.Clients, w.Rate, w.Hold = 50, 200, workloads.Dist{}
-		// long enough that a stall of the machine for half a second does not change the median
+		// The window is so long that a stall of the machine for half a second does not change the median.
 		w.Duration = workloads.Duration(2 * time.Second)
 	}))
 	wait, service, late := run.Waiting.PerAcquisition.P50, run.Waiting.Service.P50, run.Waiting.Lateness
 	if late.P50 == nil || late.Count < run.Speed.Acquisitions/2 {
 		t.Fatalf("%d starts made late, by %v in the median, of %d", late.Count, late.P50, run.Speed.Acquisitions)
 	}
-	// On a busy machine both waits vary by some microseconds, and the lateness is many times as long.
+	// Even on a busy machine, the medians wait and service differ by only a few microseconds. If wait included the
+	// lateness, it would be many times larger than service.
 	if wait == nil || service == nil || wait.NS > 2*service.NS && 2*wait.NS > late.P50.NS {
 		t.Errorf("no client had to wait, and the median wait is %v, from the start of Acquire %v; starts were made %v late",
 			wait, service, late.P50)
 	}
 }
 
-// A run is invalid if its generator could not offer the load.
-func TestASaturatedGeneratorIsInvalid(t *testing.T) {
+// Each client uses 1 ms of CPU time per acquisition, and the requested rate is 100,000 per second. The generator cannot
+// start that many, so the run must be invalid.
+func TestSaturatedGeneratorIsInvalid(t *testing.T) {
 	v := lock(t, strategies.Info{}, 200, func(ctx context.Context, slots chan struct{}) (strategies.Lease, error) {
-		// Yield like a client that sends a command. Without yielding, no goroutine would wait to run and the scheduler would
-		// report no latency.
+		// Yield, as a client does when it sends a command. Without yielding, no goroutine would wait for a processor, and the
+		// scheduler would report no latency.
 		runtime.Gosched()
 		for start := time.Now(); time.Since(start) < time.Millisecond; { // the client's own CPU
 		}
 		return wait(ctx, slots)
 	})
-	run := really(t, v, workload(func(w *workloads.Spec) {
+	run := runInRealTime(t, v, workload(func(w *workloads.Spec) {
 		w.Clients, w.Rate, w.Hold, w.Duration = 200, 100_000, workloads.Dist{}, workloads.Duration(700*time.Millisecond)
 	}))
 	if run.Valid() {
@@ -205,7 +208,6 @@ func TestASaturatedGeneratorIsInvalid(t *testing.T) {
 	}
 }
 
-// stages parses stages from their text form.
 func stages(t *testing.T, text string) workloads.Stages {
 	t.Helper()
 	var all workloads.Stages
@@ -220,7 +222,7 @@ func stages(t *testing.T, text string) workloads.Stages {
 }
 
 // The expected number of arrivals between two instants is the area under the rate curve.
-func TestStagesHaveTheirRate(t *testing.T) {
+func TestStageRates(t *testing.T) {
 	const open = 5e9
 	s := pacer{100, stages(t, "1s:100/s 2s:300/s 1s:0/s 1s:0/s 1s:200/s"), open}
 	for _, test := range []struct{ at, arrivals, want float64 }{
@@ -242,7 +244,7 @@ func TestStagesHaveTheirRate(t *testing.T) {
 	}
 }
 
-func TestStagesReachTheirLoads(t *testing.T) {
+func TestStageLoads(t *testing.T) {
 	s := stages(t, "10s:10 10s:110 10s:110 10s:10")
 	for _, test := range []struct {
 		at    time.Duration
@@ -266,7 +268,7 @@ func TestStagesReachTheirLoads(t *testing.T) {
 	}
 }
 
-func TestStagesKeepClientsOut(t *testing.T) {
+func TestStagesLimitClients(t *testing.T) {
 	v := lock(t, strategies.Info{Capacity: 1}, 1, wait)
 	second := func(target float64) workloads.Stage {
 		return workloads.Stage{Duration: workloads.Duration(100 * time.Millisecond), Target: target}
@@ -284,7 +286,8 @@ func TestStagesKeepClientsOut(t *testing.T) {
 	}
 }
 
-// spec returns a workload with the given options, such as rate=1000/s.
+// spec returns the default workload with the given options, which are separated by spaces, such as "rate=1000/s
+// clients=2".
 func spec(t *testing.T, options string) workloads.Spec {
 	t.Helper()
 	var draft workloads.Draft
@@ -301,9 +304,9 @@ func spec(t *testing.T, options string) workloads.Spec {
 	return points[0].Workload
 }
 
-// A seed determines the sequence of keys, holds and arrivals in this version and in later ones, so that the seed of a
-// report reproduces its load. The window opens one second after the clients begin.
-func TestASeedIsASequence(t *testing.T) {
+// A seed determines the sequence of keys, holds and arrivals, in this version of lockbench and in later ones. The seed
+// in a report therefore reproduces the load of its runs. The window opens one second after the clients begin.
+func TestSeedDeterminesSequence(t *testing.T) {
 	const draws = "clients=2 keys=16 key-dist=zipf:0.99 hold=lognormal:2ms,0.8 think=exp:1ms seed=42 "
 	w := spec(t, draws+"rate=1000/s")
 	var drawn strings.Builder

@@ -25,20 +25,20 @@ type client struct {
 	first    bool   // it holds the lock as the first client after the leader in its burst
 }
 
-// retryPause is the pause after an error, so that clients do not flood a dead server.
+// retryPause is how long a client pauses after an error. Without the pause, clients would flood a dead server.
 const retryPause = 50 * time.Millisecond
 
-// cycle executes one cycle. thinking is the instant at which the client began to think. cycle returns the next such
-// instant, and false when the run is over.
+// cycle executes one cycle. thinking is the instant at which the client began to think. cycle returns the instant at
+// which the client begins to think again, and false when the run is over.
 func (c *client) cycle(thinking int64) (int64, bool) {
 	r, clock := c.run, c.run.clock
 	c.park()
 	if r.herd != nil {
 		r.herd.wait(c)
 	}
-	r.faults.standBack()
-	// Read this before the clock. If it is true, the window has ended and the client's time account already covers all of
-	// it.
+	r.faults.yieldToTargets()
+	// Read stopping before the clock. If stopping is true, the window has ended, and the client's time account already
+	// covers all of it.
 	stopping := r.control.stopping.Load()
 	asked := clock.Now()
 	due := asked
@@ -83,8 +83,8 @@ func (c *client) key() int {
 	return c.run.chooser.Choose(c.random)
 }
 
-// asked returns the hold that the workload requests, from the trace or at random.
-func (c *client) asked() time.Duration {
+// requestedHold returns the hold that the workload requests, from the trace or at random.
+func (c *client) requestedHold() time.Duration {
 	if c.traced != nil && c.traced.Hold >= 0 {
 		return c.traced.Hold
 	}
@@ -113,8 +113,9 @@ func (c *client) share(key int, due, asked int64) int64 {
 	return done
 }
 
-// contend acquires, works and releases. It returns the instant at which it ended. It returns an error if it got no
-// lease or the work failed; clients that share the acquisition get the same error.
+// contend acquires the lock, does the work and releases. It returns the instant at which the release or the failed wait
+// ended. It returns an error if it obtained no lease or the work failed. Clients that share the acquisition receive the
+// same error.
 func (c *client) contend(key int, due, asked int64) (int64, error) {
 	r, clock, audit := c.run, c.run.clock, c.run.audit[key]
 	audit.Arrive(c.waiter, due, asked)
@@ -132,7 +133,7 @@ func (c *client) contend(key int, due, asked int64) (int64, error) {
 	}
 	counted := r.window.Count(granted)
 	grant := audit.Enter(c.waiter, granted, lease)
-	hold := c.asked()
+	hold := c.requestedHold()
 	if r.herd != nil {
 		r.herd.granted(c, granted)
 	}
@@ -174,11 +175,10 @@ func (c *client) contend(key int, due, asked int64) (int64, error) {
 	return done, failure
 }
 
-// giveBack releases a lease whose hold ended at the instant released. It returns the instant at which the release
-// ended.
-func (r *run) giveBack(key int, waiter *measure.Waiter, lease strategies.Lease, released int64) int64 {
+// giveBack releases a lease, and returns the instant at which the release ended. The hold ended at holdEnded.
+func (r *run) giveBack(key int, waiter *measure.Waiter, lease strategies.Lease, holdEnded int64) int64 {
 	audit := r.audit[key]
-	audit.Exit(waiter, released)
+	audit.Exit(waiter, holdEnded)
 	err := lease.Release(r.control.release)
 	done := r.clock.Now()
 	audit.Settle(waiter, lease, err)
@@ -195,7 +195,7 @@ func (r *run) giveBack(key int, waiter *measure.Waiter, lease strategies.Lease, 
 	return done
 }
 
-// outcome classifies a wait of waited nanoseconds that ended with err and without a lease.
+// outcome classifies a wait that ended with err and without a lease. waited is the length of the wait in nanoseconds.
 func (c *client) outcome(err error, waited int64) measure.Outcome {
 	timeout := c.run.Workload.Timeout
 	return outcomeOf(err, timeout != nil && waited >= int64(*timeout), c.run.control.stopping.Load())
@@ -224,9 +224,9 @@ func (c *client) park() {
 	}
 }
 
-// work holds the lock until an instant and does the holder's work. With a counter or a row it reads the number first
-// and writes the incremented number at the end. If the transaction must commit after the release, work returns its
-// commit, else nil.
+// work holds the lock until the instant until and does the holder's work. If the workload has a counter or a row, work
+// reads it before the hold and writes it after the hold. If the workload commits a transaction only after the release,
+// work returns the commit; otherwise nil.
 func (c *client) work(key int, until int64, lease strategies.Lease) (commit func() error, err error) {
 	switch c.run.Workload.Work {
 	case workloads.WorkCounter:
@@ -246,7 +246,7 @@ func (c *client) work(key int, until int64, lease strategies.Lease) (commit func
 	return nil, nil
 }
 
-// hold waits until an instant or until the run is over.
+// hold returns at the instant until, or earlier if the run is over.
 func (c *client) hold(until int64) {
 	if c.run.Workload.Hold.IsZero() && c.traced == nil {
 		return
@@ -256,8 +256,8 @@ func (c *client) hold(until int64) {
 	}
 }
 
-// Observer is notified of every acquisition of a run. It serves to check the harness itself. The clients' goroutines
-// call its methods concurrently; the time that Holding and Releasing take is part of the hold.
+// Observer is notified of every acquisition of a run. Tests check the harness with an Observer. The clients' goroutines
+// call its methods concurrently. The time that Holding and Releasing take is part of the hold.
 type Observer interface {
 	// Holding is called just after the instant at which the recorded hold of a client begins.
 	Holding(client int)
@@ -267,5 +267,5 @@ type Observer interface {
 	Acquired(Acquisition)
 }
 
-// Acquisition is the record of one acquisition.
+// Acquisition records the client, the key and the instants of one acquisition.
 type Acquisition = measure.Acquisition

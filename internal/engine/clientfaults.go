@@ -1,7 +1,7 @@
 package engine
 
-// The faults of clients. Each function opens a target, brings it into the state that the fault requires, and returns
-// the strike that injects the fault.
+// This file implements the faults that hit clients. Each function opens a target, brings it into the state that the
+// fault requires, and returns the strike that injects the fault.
 
 import (
 	"context"
@@ -24,7 +24,7 @@ func (f *faults) prepareClients(spec workloads.Fault) (strike, error) {
 	case workloads.CrashBetween:
 		return f.crashBetween(spec.Command)
 	}
-	return strike{}, fmt.Errorf("there is no fault %s of clients", spec.Name)
+	return strike{}, fmt.Errorf("the fault %s does not act on clients", spec.Name)
 }
 
 func (f *faults) crashHolder() (strike, error) {
@@ -54,7 +54,7 @@ func (f *faults) pauseHolder(lasts time.Duration) (strike, error) {
 	}}, nil
 }
 
-// crashing returns a strike that kills the target.
+// crashing returns a strike that kills the target, which then releases nothing.
 func (t *faultTarget) crashing(key int) strike {
 	return strike{key: key, Action: store.Action{Hit: func(context.Context) error {
 		t.crash()
@@ -62,8 +62,9 @@ func (t *faultTarget) crashing(key int) strike {
 	}}}
 }
 
-// crashBetween kills a client just before it sends a command that differs from the first commands different ones. If
-// acquiring takes no further command, the client dies while it holds the lock.
+// crashBetween kills a client in the middle of an acquisition: after it has sent the given number of distinct commands,
+// and just before it sends another distinct one. If the acquisition ends earlier, the client dies while it holds the
+// lock.
 func (f *faults) crashBetween(commands int) (strike, error) {
 	t, err := f.target(1)
 	if err != nil {
@@ -84,11 +85,12 @@ func (f *faults) crashBetween(commands int) (strike, error) {
 	return t.crashing(t.key), nil
 }
 
-// queueing is the time that waiters get to join the queue after their first attempt; with a short TTL it is less.
-const queueing = 100 * time.Millisecond
+// timeToQueue is the time from the first attempts of the waiters until the fault kills them. In that time the waiters
+// join the queue of the lock. If a quarter of the TTL is shorter than timeToQueue, the waiters get that quarter.
+const timeToQueue = 100 * time.Millisecond
 
-// crashWaiters kills n clients that wait for a lock whose holder is pinned. The pin ensures that none of them gets the
-// lock before it dies.
+// crashWaiters kills n clients that wait for a lock. pinHolder makes a client of the workload keep that lock until the
+// waiters have died, so that none of them gets it.
 func (f *faults) crashWaiters(n int) (strike, error) {
 	t, err := f.target(n)
 	if err != nil {
@@ -107,7 +109,7 @@ func (f *faults) crashWaiters(n int) (strike, error) {
 	for !f.run.info.BlackBox && t.instance.probe.Counts().Attempts < int64(n) && time.Since(began) < ttl/4 {
 		pause.Plain(f.ctx.Done(), time.Millisecond)
 	}
-	pause.Plain(f.ctx.Done(), min(queueing, ttl/4))
+	pause.Plain(f.ctx.Done(), min(timeToQueue, ttl/4))
 	if err := f.ctx.Err(); err != nil {
 		t.crash()
 		return strike{}, err

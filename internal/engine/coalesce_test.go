@@ -9,7 +9,8 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// If the shared work fails, the clients that share it do not count as served, as with a failed acquisition.
+// Clients share an acquisition and the work done under it. If Redis refuses a command of the work, the clients that
+// share it must not count as served.
 func TestCoalescedClientsShareFailedWork(t *testing.T) {
 	server := redistest.Start(t)
 	for _, test := range []struct {

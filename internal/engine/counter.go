@@ -1,7 +1,7 @@
 package engine
 
-// The counter that a lock protects with --work counter. Its holders increment it; finish.go compares it with the
-// updates at the end.
+// This file implements the counter that a lock protects with --work counter. Each holder increments the counter. At the
+// end, finish.go compares it with the number of confirmed updates.
 
 import (
 	"errors"
@@ -14,9 +14,10 @@ import (
 // counterOf returns the name of the counter that a key's lock protects.
 func counterOf(key string) string { return Prefix + key + ":counter" }
 
-// count increments a key's counter. It calls hold between reading and writing.
+// count increments a key's counter and calls hold between reading and writing. It returns nil if the counter refused
+// the update because of a stale fencing token.
 func (r *run) count(through *instance, key int, lease strategies.Lease, hold func()) error {
-	// This is not the context of acquisitions, because a holder finishes its work even if the run ends.
+	// ctx is not the context of acquisitions, because a holder must finish its work even if the run ends.
 	ctx := r.control.release
 	if increment := through.atomic; increment != nil {
 		hold()
@@ -39,7 +40,8 @@ func (r *run) count(through *instance, key int, lease strategies.Lease, hold fun
 	return r.write(counter, key, n+1)
 }
 
-// write completes an increment of a key's counter by writing n.
+// write completes an increment by writing n to the key's counter. It counts the update as confirmed, refused or
+// uncertain, and returns nil if the counter refused it.
 func (r *run) write(counter store.Counter, key int, n int64) error {
 	err := counter.Write(r.control.release, n)
 	switch {
@@ -54,8 +56,8 @@ func (r *run) write(counter store.Counter, key int, n int64) error {
 	return err
 }
 
-// counter returns the counter that a key's lock protects. The counter checks fencing tokens if the lease has one and
-// the workload requests the check.
+// counter returns the counter that a key's lock protects. The counter checks fencing tokens if the lease has a token
+// and the workload requests the check.
 func (r *run) counter(through *instance, key int, lease strategies.Lease) store.Counter {
 	name := counterOf(r.keys[key])
 	if fenced, _ := strategies.As[strategies.Fenced](lease); fenced != nil {

@@ -13,7 +13,7 @@
 //   - faults.go: the faults of the workload. Its first comment describes clientfaults.go, target.go, wire.go,
 //     precedence.go, and faultlog.go.
 //   - observe.go: the window, with a reading of the servers at both ends and each second. heartbeat.go: ends a run
-//     whose servers have gone.
+//     whose servers no longer reply.
 //   - finish.go: stops and drains the clients, checks for leftovers, and removes the keys.
 //   - summary.go: computes the results.Run from all records. labels.go: reasons why a run is invalid, and cautions.
 package engine

@@ -16,8 +16,8 @@ import (
 // Driver is the Locker of an instance whose clients run in another process, which may be written in another language.
 type Driver interface {
 	strategies.Locker
-	// Drive makes the program run the clients and reports their cycles, in order for each client. It returns when the
-	// program has reported that all clients have stopped, or with an error if it cannot continue.
+	// Drive makes the process run the clients, and calls report with their cycles, in order for each client. It returns
+	// when the process has reported that all clients have stopped, or with an error if the process cannot continue.
 	Drive(ctx context.Context, a Assignment, report func([]Cycle) error) error
 	// CPU returns the CPU time of the process so far in seconds; nil if unknown.
 	CPU() *float64
@@ -30,17 +30,18 @@ type Assignment struct {
 	Stopped     <-chan struct{} // closed if the clients must stop earlier
 	Clients     []AssignedClient
 	Keys        []string
-	// Steps lists the cycles that a client executes in order; after the last it continues with the first.
+	// Steps lists the cycles that a client executes in order. After the last step, the client continues with the first
+	// one.
 	Steps   []Step
 	Timeout *time.Duration // as in workloads.Spec
 	// Count makes each holder read the decimal counter KEY:counter, hold, and write the counter back incremented by one.
 	Count bool
 }
 
-// AssignedClient is a client and the Step of its first cycle.
+// AssignedClient is the number of a client and the index of its first cycle in Assignment.Steps.
 type AssignedClient struct{ ID, First int }
 
-// Step is one requested cycle.
+// Step is one cycle of acquire, hold, release and think that the engine requests from a client of a driver.
 type Step struct {
 	Key         int
 	Hold, Think time.Duration
@@ -54,21 +55,22 @@ type Cycle struct {
 	Error                          CycleError // why the wait ended without a lease, or the error of Release
 	Token                          *int64     // the lease's fencing token; nil without one
 	// Until is the end of the lease's validity as the library reported it just before the release; nil if the library does
-	// not report it. Then only the validity from Granted until one TTL after Asked is certain.
+	// not report it. If Until is nil, the lease is certainly valid only from Granted until one TTL after Asked.
 	Until *int64
 }
 
-// CycleError is the error of a Cycle; "" means success. A text other than the constants below is an error of the lock.
+// CycleError is the error of a Cycle; "" means success. A text that is not one of the constants below is an error of
+// the lock.
 type CycleError string
 
-// The errors with a defined meaning.
+// A driver reports these texts for outcomes that are not errors of the lock.
 const (
 	CycleTimedOut CycleError = "timeout"  // or a try-lock that found the lock held
 	CycleStopped  CycleError = "stopped"  // the end of the run ended the wait
 	CycleNotHeld  CycleError = "not held" // the release found that the lease had been lost
 )
 
-// Error returns the text.
+// Error returns the text of the CycleError, so that it implements error.
 func (e CycleError) Error() string { return string(e) }
 
 // Is makes errors.Is match a CycleError with the corresponding error of a context or a lock.
@@ -85,16 +87,18 @@ func (e CycleError) Is(target error) bool {
 }
 
 const (
-	// driverLead is the time between the request to a driver and the start of its clients.
+	// driverLead is the time between the request to a driver and the start of its clients. It lets all drivers start their
+	// clients at the same instant.
 	driverLead = 100 * time.Millisecond
-	// driverTail is how much longer than the window the clients run, so that open waits at its end are observed.
+	// driverTail is how long the clients continue after the end of the window. It lets the run observe the waits that are
+	// open at the end of the window.
 	driverTail = 50 * time.Millisecond
-	// mostSteps is the number of steps drawn from the distributions for the clients of an instance.
+	// mostSteps is the number of steps that the engine draws for an instance. The clients repeat these steps.
 	mostSteps = 4096
 	// silence is how long a driver may report nothing about a client before the client counts as silent.
 	silence = time.Second
-	// ownTimeLimit is the share of the clients' time, in percent, that a driver may use for itself before the run gets a
-	// label.
+	// ownTimeLimit is the share of its clients' time, in percent, that a driver may spend outside the requested steps. A
+	// run with a larger share gets a label.
 	ownTimeLimit = 5.0
 )
 
@@ -147,7 +151,8 @@ func (r *run) drive() {
 	}
 }
 
-// assign returns the assignment of an instance's clients.
+// assign returns the Assignment for an instance's clients. It draws the steps with a source of random numbers that the
+// seed, the round and the instance determine.
 func (r *run) assign(instance int) Assignment {
 	w := r.Workload
 	a := Assignment{
@@ -176,7 +181,8 @@ func (r *run) localWork(i *instance) LocalWork {
 	return func(key int, lease strategies.Lease, hold func()) error { return r.count(i, key, lease, hold) }
 }
 
-// silent returns the number of clients whose state at the end of the window the driver did not report.
+// silent returns the number of clients whose state at the end of the window is unknown, because the driver did not
+// report it.
 func (d *driven) silent(r *run) (clients int) {
 	if d == nil {
 		return 0
@@ -189,7 +195,7 @@ func (d *driven) silent(r *run) (clients int) {
 	return clients
 }
 
-// ownTime returns a label if a driver used too much of its clients' time for itself.
+// ownTime returns a label if a driver spent more than ownTimeLimit of its clients' time between the requested steps.
 func (d *driven) ownTime(result *results.Run) results.Remarks {
 	if d == nil || result.WindowNS == 0 {
 		return nil
@@ -224,8 +230,8 @@ func (r *run) driverCPU() *float64 {
 	return &sum
 }
 
-// unseenTraffic removes the figures that need the traffic of a driver's connections, since lockbench counts only that
-// of its own.
+// unseenTraffic removes the figures of d that depend on the traffic of a driver's connections, because lockbench counts
+// only the traffic of its own connections.
 func (r *run) unseenTraffic(d *results.ServerDelta) {
 	if r.driven != nil && d != nil {
 		d.RoundTrips, d.ClientBytesIn, d.ClientBytesOut, d.OtherTraffic = nil, nil, nil, nil

@@ -16,7 +16,8 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// scripted is a driver that reports prepared cycles.
+// scripted is a driver that reports the cycles that the function cycles returns. If fails is not nil, Drive then
+// returns this error.
 type scripted struct {
 	cycles func(engine.Assignment) []engine.Cycle
 	fails  error
@@ -39,13 +40,12 @@ func (s scripted) Drive(ctx context.Context, a engine.Assignment, report func([]
 	return ctx.Err()
 }
 
-// driven runs a job with two clients of a scripted driver.
 func driven(t *testing.T, s scripted, window time.Duration) (*results.Run, error) {
 	t.Helper()
 	return drivenWithin(t, s, window, nil)
 }
 
-// drivenWithin is driven with a timeout for the waits.
+// drivenWithin runs a job with two clients of the driver s. limit is the timeout of each wait; nil means none.
 func drivenWithin(t *testing.T, s scripted, window time.Duration, limit *workloads.Duration) (*results.Run, error) {
 	t.Helper()
 	job := s.job(window)
@@ -53,7 +53,6 @@ func drivenWithin(t *testing.T, s scripted, window time.Duration, limit *workloa
 	return job.Run(t.Context())
 }
 
-// job returns a job with two clients of the driver.
 func (s scripted) job(window time.Duration) engine.Job {
 	v := strategies.Unlisted(strategies.Info{
 		Name: "scripted", Capacity: 1, Driver: true, Claims: strategies.Claims{Exclusion: true, Fencing: true},
@@ -64,8 +63,9 @@ func (s scripted) job(window time.Duration) engine.Job {
 	return engine.Job{Strategy: v, Workload: w, Session: "abcdef12"}
 }
 
-// Watch shows a driver's cycles during the run, in order, up to the instant until which every client has reported.
-func TestDriversAreWatchedWhileTheyRun(t *testing.T) {
+// During the run, Watch shows a driver's cycles in order. It shows a cycle only after every client has reported what it
+// did up to the end of that cycle.
+func TestWatchShowsRunningDrivers(t *testing.T) {
 	t.Parallel()
 	for name, reportsItsWait := range map[string]bool{"each client has reported": true, "a client has not": false} {
 		t.Run(name, func(t *testing.T) {
@@ -97,7 +97,7 @@ func TestDriversAreWatchedWhileTheyRun(t *testing.T) {
 	}
 }
 
-// lease returns a cycle with a lease. Its instants are in milliseconds after the start.
+// lease returns a cycle with a lease. asked, granted and released are in milliseconds after the start.
 func lease(a engine.Assignment, client int, asked, granted, released float64) engine.Cycle {
 	at := func(ms float64) int64 { return a.Start + int64(math.Round(ms*1e6)) }
 	return engine.Cycle{
@@ -105,14 +105,15 @@ func lease(a engine.Assignment, client int, asked, granted, released float64) en
 	}
 }
 
-// valid returns a cycle whose lease reports the end of its validity, in milliseconds after the start.
+// valid sets the end of the validity of c's lease to `until` milliseconds after the start, and returns c.
 func valid(a engine.Assignment, c engine.Cycle, until float64) engine.Cycle {
 	c.Until = new(a.Start + int64(math.Round(until*1e6)))
 	return c
 }
 
-// Cycles are recorded in the order in which they happened, whatever the order of the reports.
-func TestWhatDriversReportIsRecordedInItsOrder(t *testing.T) {
+// A driver reports cycles in another order than they happened. The figures must be those of the order in which they
+// happened.
+func TestDriverCyclesAreRecordedInOrder(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		cycles func(engine.Assignment) []engine.Cycle
@@ -232,8 +233,9 @@ func TestWhatDriversReportIsRecordedInItsOrder(t *testing.T) {
 	}
 }
 
-// A lock that ignores its timeout gets a label, whether or not its waits end with a lease.
-func TestWaitsBeyondTheirTimeoutAreSaid(t *testing.T) {
+// One wait ends with a lease and another without one, both after the timeout. If they end more than 500 ms late, the
+// run must get a label that counts both.
+func TestWaitsBeyondTimeoutAreLabelled(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		late float64 // end, in ms, of a wait that began at the start
@@ -262,7 +264,7 @@ func TestWaitsBeyondTheirTimeoutAreSaid(t *testing.T) {
 	}
 }
 
-func TestErrorsAsADriverWritesThem(t *testing.T) {
+func TestDriverCycleErrors(t *testing.T) {
 	t.Parallel()
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -285,7 +287,7 @@ func TestErrorsAsADriverWritesThem(t *testing.T) {
 	}
 }
 
-func TestAClientOfWhichNothingIsSaidMakesTheRunInvalid(t *testing.T) {
+func TestUnreportedClientInvalidatesRun(t *testing.T) {
 	t.Parallel()
 	run, err := driven(t, scripted{cycles: func(a engine.Assignment) []engine.Cycle {
 		return []engine.Cycle{lease(a, 0, 0, 0, 1400)}
@@ -296,7 +298,7 @@ func TestAClientOfWhichNothingIsSaidMakesTheRunInvalid(t *testing.T) {
 	}
 }
 
-func TestADriverThatFailsEndsItsRun(t *testing.T) {
+func TestFailedDriverEndsRun(t *testing.T) {
 	t.Parallel()
 	run, err := driven(t, scripted{
 		cycles: func(a engine.Assignment) []engine.Cycle { return []engine.Cycle{lease(a, 0, 0, 0, 0)} },

@@ -20,12 +20,12 @@ import (
 
 func TestMain(m *testing.M) {
 	poll.ManyAtATime()
-	// After a server's death go-redis tries to reconnect once a second, and notices only then that its pool has been
-	// closed.
+	// After a server has died, go-redis dials it once a second. The goroutine that dials notices only at its next try that
+	// the pool has been closed, so it may outlive the tests.
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"))
 }
 
-// mutex is an in-process lock whose Acquire a test can replace.
+// mutex is an in-process lock with a channel of free slots. Its Acquire calls the function acquire.
 type mutex struct {
 	slots   chan struct{}
 	acquire func(ctx context.Context, slots chan struct{}) (strategies.Lease, error)
@@ -51,8 +51,8 @@ func wait(ctx context.Context, slots chan struct{}) (strategies.Lease, error) {
 
 var registered atomic.Int64
 
-// lock returns a strategy whose instances share one mutex with the given number of slots. The run creates the mutex, so
-// that it belongs to the run's synctest bubble.
+// lock returns a strategy whose instances share one mutex with this number of slots and this function acquire. The run
+// creates the mutex, so that its channel belongs to the run's synctest bubble.
 func lock(t *testing.T, info strategies.Info, slots int, acquire func(context.Context, chan struct{}) (strategies.Lease,
 	error),
 ) strategies.Variant {
@@ -90,12 +90,13 @@ func workload(change func(*workloads.Spec)) workloads.Spec {
 func do(t *testing.T, v strategies.Variant, w workloads.Spec, change ...func(*Job)) (run results.Run) {
 	t.Helper()
 	change = append(change, func(j *Job) { j.VirtualTime = true })
-	synctest.Test(t, func(t *testing.T) { run = really(t, v, w, change...) })
+	synctest.Test(t, func(t *testing.T) { run = runInRealTime(t, v, w, change...) })
 	return run
 }
 
-// really runs the engine in real time.
-func really(t *testing.T, v strategies.Variant, w workloads.Spec, change ...func(*Job)) results.Run {
+// runInRealTime runs the engine by the machine's clock, for tests that depend on the scheduling of goroutines or on
+// real delays.
+func runInRealTime(t *testing.T, v strategies.Variant, w workloads.Spec, change ...func(*Job)) results.Run {
 	t.Helper()
 	j := Job{Strategy: v, Workload: w, Session: "test", Number: 1, Round: 1, Order: 1}
 	for _, do := range change {
@@ -108,7 +109,7 @@ func really(t *testing.T, v strategies.Variant, w workloads.Spec, change ...func
 	return *run
 }
 
-func TestAnHonestLockIsMeasured(t *testing.T) {
+func TestCorrectLockIsMeasured(t *testing.T) {
 	v := lock(t, strategies.Info{Capacity: 1, Claims: strategies.Claims{Exclusion: true}}, 1, wait)
 	run := do(t, v, workload(nil))
 	if !run.Valid() || len(run.Safety.Broken) > 0 || run.Safety.Overlaps > 0 {
@@ -120,7 +121,7 @@ func TestAnHonestLockIsMeasured(t *testing.T) {
 	if run.Speed.Acquisitions == 0 || run.Speed.Utilisation <= 0 || run.Speed.Utilisation > 1 {
 		t.Errorf("speed %+v", run.Speed)
 	}
-	// Eight clients on one lock: the other seven wait when the window closes.
+	// One of the eight clients holds the lock when the window closes, and the other seven wait.
 	if run.Waiting.Open < 6 {
 		t.Errorf("%d unfinished waits, want about 7", run.Waiting.Open)
 	}
@@ -135,8 +136,8 @@ func TestAnHonestLockIsMeasured(t *testing.T) {
 	}
 }
 
-// If the harness loses a wait, the run is invalid.
-func TestALostWaitMakesTheRunInvalid(t *testing.T) {
+// The engine loses the record of one wait of 3 ms. The time accounts then do not balance, so the run must be invalid.
+func TestLostWaitInvalidatesRun(t *testing.T) {
 	v := lock(t, strategies.Info{Capacity: 1}, 1, wait)
 	r := newRun(Job{Strategy: v, Workload: workload(nil), Session: "test", Round: 1, VirtualTime: true})
 	var run *results.Run
@@ -164,7 +165,7 @@ func TestALostWaitMakesTheRunInvalid(t *testing.T) {
 	}
 }
 
-func TestTwoHoldersAtOnceBreakTheClaim(t *testing.T) {
+func TestConcurrentHoldersBreakClaim(t *testing.T) {
 	for _, session := range []bool{false, true} { // leases that last as long as a session, and others
 		v := lock(t, strategies.Info{Capacity: 1, Session: session, Claims: strategies.Claims{Exclusion: true}}, 2,
 			wait)
@@ -185,7 +186,7 @@ func TestTwoHoldersAtOnceBreakTheClaim(t *testing.T) {
 func TestIterationsAreExact(t *testing.T) {
 	for _, hold := range []time.Duration{0, time.Millisecond} {
 		v := lock(t, strategies.Info{Capacity: 1}, 1, wait)
-		run := really(t, v, workload(func(w *workloads.Spec) {
+		run := runInRealTime(t, v, workload(func(w *workloads.Spec) {
 			w.Iterations, w.Hold, w.Warmup = 200, workloads.Fixed(hold), 0
 		}))
 		if run.Speed.Acquisitions != 200 {
@@ -211,7 +212,7 @@ func TestTimeoutsAreResults(t *testing.T) {
 	}
 }
 
-func TestTryLockNeedsATryLock(t *testing.T) {
+func TestZeroTimeoutNeedsTryLock(t *testing.T) {
 	v := lock(t, strategies.Info{Capacity: 1}, 1, wait)
 	zero := workloads.Duration(0)
 	_, err := Job{
@@ -223,7 +224,7 @@ func TestTryLockNeedsATryLock(t *testing.T) {
 	}
 }
 
-func TestInterruptionKeepsWhatThereIs(t *testing.T) {
+func TestInterruptionKeepsResults(t *testing.T) {
 	v := lock(t, strategies.Info{Capacity: 1}, 1, wait)
 	w := workload(func(w *workloads.Spec) { w.Duration = workloads.Duration(time.Minute) })
 	var run *results.Run
@@ -244,7 +245,7 @@ func TestInterruptionKeepsWhatThereIs(t *testing.T) {
 	}
 }
 
-func TestErrorsAreCountedAndTheRunGoesOn(t *testing.T) {
+func TestRunContinuesAfterErrors(t *testing.T) {
 	broken := errors.New("cable cut")
 	var n atomic.Int64
 	info := strategies.Info{Capacity: 1}
@@ -263,7 +264,7 @@ func TestErrorsAreCountedAndTheRunGoesOn(t *testing.T) {
 	}
 }
 
-func TestAStarvedClientIsSeen(t *testing.T) {
+func TestStarvedClientIsDetected(t *testing.T) {
 	var once sync.Once
 	info := strategies.Info{Capacity: 1}
 	v := lock(t, info, 1, func(ctx context.Context, slots chan struct{}) (strategies.Lease, error) {
@@ -283,8 +284,8 @@ func TestAStarvedClientIsSeen(t *testing.T) {
 	if longest == nil || !longest.AtLeast || longest.NS < run.WindowNS {
 		t.Errorf("longest wait %+v in a window of %d ns", longest, run.WindowNS)
 	}
-	// One client in eight starves. The waits per acquisition do not show it, but per client the 90th percentile exceeds
-	// the window.
+	// One client in eight starves. The percentiles of the waits per acquisition hide this, but the 90th percentile of the
+	// waits per client exceeds the window.
 	if p := run.Waiting.PerClient.P90; p == nil || !p.AtLeast {
 		t.Errorf("per-client p90 %+v", p)
 	}
@@ -308,8 +309,8 @@ func TestCoalescedClientsShareAnAcquisition(t *testing.T) {
 	}
 }
 
-// Clients that share an acquisition share its error: none continues to wait, and none counts as served. In naive code
-// the others wait only for a value, so they wait for ever if the loader fails.
+// Every acquisition fails. The clients that share it must get its error instead of waiting for ever, and must not count
+// as served.
 func TestCoalescedClientsShareAFailure(t *testing.T) {
 	broken := errors.New("the loader has failed")
 	v := lock(t, strategies.Info{Capacity: 1}, 1, func(context.Context, chan struct{}) (strategies.Lease, error) {
@@ -328,7 +329,7 @@ func TestCoalescedClientsShareAFailure(t *testing.T) {
 	}
 }
 
-func TestTheTimelineIsTheWindow(t *testing.T) {
+func TestTimelineCoversWindow(t *testing.T) {
 	v := lock(t, strategies.Info{Capacity: 1}, 1, wait)
 	run := do(t, v, workload(func(w *workloads.Spec) { w.Duration = workloads.Duration(1300 * time.Millisecond) }))
 	if len(run.Timeline) != 2 {

@@ -1,6 +1,6 @@
 package engine
 
-// The errors of a run, counted by their text.
+// This file counts the errors of a run by their text.
 
 import (
 	"errors"
@@ -12,13 +12,14 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// errorCounts counts errors by their text.
+// errorCounts holds the number of errors of a run by their text. Its methods may be called concurrently.
 type errorCounts struct {
 	mu     sync.Mutex
 	counts map[string]int64
 }
 
-// mostKinds bounds the memory for a strategy with many different errors.
+// mostKinds is the number of different error texts that a run counts separately. All further ones count as "other
+// errors", which bounds the memory.
 const mostKinds = 50
 
 func (e *errorCounts) add(err error) {
@@ -34,8 +35,8 @@ func (e *errorCounts) add(err error) {
 	e.counts[kind]++
 }
 
-// kindOf returns the text of an error without the addresses of a connection, so that a thousand refused connections are
-// one kind. A server may have chosen the text, so kindOf makes it printable.
+// kindOf returns the text of an error without the addresses of a connection. A thousand refused connections therefore
+// count as one kind. A server may have chosen the text, so kindOf makes it printable.
 func kindOf(err error) string {
 	if op, ok := errors.AsType[*net.OpError](err); ok {
 		return fmt.Sprintf("%s: %v", op.Op, op.Err)
@@ -50,7 +51,7 @@ func (e *errorCounts) list() []results.ErrorCount {
 	return results.CountErrors(e.counts)
 }
 
-// fail counts a client's error, so that the heartbeat checks whether clients still make progress.
+// fail counts a client's error and makes the heartbeat check whether clients still make progress.
 func (r *run) fail(err error) {
 	r.errors.add(err)
 	if !r.faults.explains(r.clock.Now()) {

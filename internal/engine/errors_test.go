@@ -20,7 +20,7 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// failing returns a lock of which every nth release returns an error although it frees the lock.
+// failing returns a lock. Each release frees it, but one release in `every` also returns an error.
 func failing(t *testing.T, every int64) strategies.Variant {
 	t.Helper()
 	var releases atomic.Int64
@@ -44,8 +44,8 @@ type release func(context.Context) error
 
 func (r release) Release(ctx context.Context) error { return r(ctx) }
 
-// A run is valid with up to one error per hundred acquisitions.
-func TestErrorsMakeARunInvalid(t *testing.T) {
+// A run must be invalid if it has more than one error per hundred acquisitions.
+func TestErrorsInvalidateRun(t *testing.T) {
 	for _, test := range []struct {
 		every int64
 		valid bool
@@ -62,8 +62,8 @@ func TestErrorsMakeARunInvalid(t *testing.T) {
 	}
 }
 
-// A run without any acquisition is invalid, even if no error occurred.
-func TestNoAcquisitionMakesARunInvalid(t *testing.T) {
+// No slot of the lock is ever free, so no client acquires it and no error occurs. The run must be invalid.
+func TestRunWithoutAcquisitionIsInvalid(t *testing.T) {
 	v := lock(t, strategies.Info{Capacity: 1}, 0, wait) // a lock that is never released
 	run := do(t, v, workload(nil))
 	if run.Valid() || run.Speed.Acquisitions > 0 || len(run.Errors) > 0 {
@@ -71,8 +71,8 @@ func TestNoAcquisitionMakesARunInvalid(t *testing.T) {
 	}
 }
 
-// With several generators, one may acquire nothing because the others hold the lock.
-func TestOfASessionOneGeneratorMayGetNothing(t *testing.T) {
+// If several generators share a run, one of them may acquire no lock because the others hold it. Its run stays valid.
+func TestGeneratorWithoutAcquisitionIsValid(t *testing.T) {
 	r := newRun(Job{
 		Strategy: lock(t, strategies.Info{Capacity: 1}, 0, wait), Workload: workload(nil), Session: "test",
 		Generator: "one",
@@ -82,7 +82,8 @@ func TestOfASessionOneGeneratorMayGetNothing(t *testing.T) {
 	}
 }
 
-// A fault explains errors from its start until 5 s after its end.
+// Errors must count as explained from the start of a fault until 5 s after its end. One of the faults in this test has
+// not ended.
 func TestFaultsExplainErrors(t *testing.T) {
 	second := int64(time.Second)
 	l := &faultLog{records: []*faultRecord{{injections: []*injection{
@@ -103,7 +104,7 @@ func TestFaultsExplainErrors(t *testing.T) {
 }
 
 // A count that a strategy does not report is unknown, not 0.
-func TestEffortThatIsNotReportedIsUnknown(t *testing.T) {
+func TestUnreportedEffortIsUnknown(t *testing.T) {
 	text := func(x *float64) string {
 		if x == nil {
 			return "–"
@@ -139,7 +140,7 @@ func TestEffortThatIsNotReportedIsUnknown(t *testing.T) {
 	}
 }
 
-func TestOthersAreLabelledBeyondALimit(t *testing.T) {
+func TestForeignCPULabels(t *testing.T) {
 	for _, test := range []struct {
 		foreign, steal *float64
 		want           []string
@@ -160,7 +161,7 @@ func TestOthersAreLabelledBeyondALimit(t *testing.T) {
 	}
 }
 
-// CPU time that is unknown, for example because of a restart, is not reported as 0.
+// The CPU time between two readings must be unknown, not 0, if a reading is missing or the server has restarted.
 func TestCPUTimeSpent(t *testing.T) {
 	at := func(seconds float64) *results.Reading { return &results.Reading{CPU: &seconds} }
 	for _, test := range []struct {
@@ -181,9 +182,9 @@ func TestCPUTimeSpent(t *testing.T) {
 	}
 }
 
-// The gap between two holds is known only if clients always wait for every key. Keys that are rarely chosen often have
-// no waiter.
-func TestTheGapOfKeysThatAreChosenUnevenly(t *testing.T) {
+// The gap between two holds is a handoff only if some client always waits for the key. If keys are chosen unevenly,
+// some often have no waiter, so contended must return false.
+func TestGapOfUnevenKeysIsUnknown(t *testing.T) {
 	for dist, known := range map[string]bool{"uniform": true, "zipf:1.1": false} {
 		r := &run{info: strategies.Info{Capacity: 1}, keys: []string{"a", "b"}}
 		if err := r.Workload.KeyDist.UnmarshalText([]byte(dist)); err != nil {
@@ -200,8 +201,8 @@ func TestTheGapOfKeysThatAreChosenUnevenly(t *testing.T) {
 	}
 }
 
-// Commands that a holder sends before it releases do not count as effects of the release.
-func TestAHoldIsNoPartOfAHandoff(t *testing.T) {
+// Each hold takes 1 s. The first handoff and the drain count from a release, so each must take less than half a hold.
+func TestHandoffExcludesHold(t *testing.T) {
 	t.Parallel()
 	const hold = time.Second
 	v := lock(t, strategies.Info{Capacity: 1}, 1, wait)
@@ -214,19 +215,21 @@ func TestAHoldIsNoPartOfAHandoff(t *testing.T) {
 	}
 }
 
-// hungUp is a connection. When it closes, the store immediately grants the lock to the next client.
-type hungUp struct {
+// grantOnClose is a connection whose Close calls handOn, as if the store granted the lock as soon as the connection
+// ends.
+type grantOnClose struct {
 	net.Conn
 	handOn func()
 }
 
-func (c *hungUp) Close() error {
+func (c *grantOnClose) Close() error {
 	c.handOn()
 	return nil
 }
 
-// The holder after a crash does not overlap the crashed holder, even if the store grants the lock immediately.
-func TestTheNextAfterACrashOverlapsNobody(t *testing.T) {
+// A target crashes, and the store grants the lock to the next client as soon as the target's connection closes. The two
+// holds must not count as an overlap.
+func TestGrantAfterCrashDoesNotOverlap(t *testing.T) {
 	clock := measure.NewClock()
 	window := measure.NewWindow(clock, 0)
 	window.Plan(0, math.MaxInt64)
@@ -238,7 +241,7 @@ func TestTheNextAfterACrashOverlapsNobody(t *testing.T) {
 	key.Enter(v.waiter, clock.Now(), v.lease)
 	next := measure.NewWaiter(1)
 	key.Arrive(next, clock.Now(), clock.Now())
-	handsOn := &hungUp{handOn: func() { key.Enter(next, clock.Now(), nil) }}
+	handsOn := &grantOnClose{handOn: func() { key.Enter(next, clock.Now(), nil) }}
 	if _, err := v.wire.open.Add(handsOn, netfault.Hooks{}); err != nil {
 		t.Fatal(err)
 	}
@@ -248,7 +251,7 @@ func TestTheNextAfterACrashOverlapsNobody(t *testing.T) {
 	}
 }
 
-func TestWhatFollowsAStrike(t *testing.T) {
+func TestRecoveryAndStallOfStrike(t *testing.T) {
 	type got struct{ key, at int64 }
 	for _, test := range []struct {
 		name     string
@@ -293,7 +296,6 @@ func TestWhatFollowsAStrike(t *testing.T) {
 	}
 }
 
-// at is a server that reports whether it is on this machine.
 type at struct {
 	store.Target
 	local bool
@@ -301,8 +303,8 @@ type at struct {
 
 func (a at) Local() bool { return a.local }
 
-// The CPU time of a server on another machine does not count as load of this machine.
-func TestOnlyAServerOnThisMachineIsItsLoad(t *testing.T) {
+// The CPU time of a server counts as load of this machine only if the server runs on this machine.
+func TestRemoteServerIsNotLocalLoad(t *testing.T) {
 	t.Parallel()
 	seen := &results.Run{Server: results.Server{Window: &results.ServerDelta{Seconds: 1, CPU: new(8.0)}}}
 	for local, busy := range map[bool]bool{true: true, false: false} {
@@ -313,7 +315,8 @@ func TestOnlyAServerOnThisMachineIsItsLoad(t *testing.T) {
 	}
 }
 
-// The outcome of a wait is the same for a lock in this process and for a driver that reports its cycles.
+// Each error of Acquire must lead to the same outcome of the wait, whether a lock in this process returns the error or
+// a driver reports it.
 func TestOutcomesOfWaits(t *testing.T) {
 	ended, end := context.WithCancel(t.Context())
 	end()

@@ -10,9 +10,10 @@ import (
 	"github.com/lockbench/lockbench/internal/launch/redisserver"
 )
 
-// An engine that records every release too early, by a fifth of the hold, reports holds too short and handoffs too long
-// by the same amount. Its time accounts still balance. The lock's own clock reveals the error.
-func TestShortHoldsAreFoundByTheLocksClock(t *testing.T) {
+// The engine reads each release too early, by a fifth of the hold. Holds then seem too short and handoffs too long by
+// the same amount, so the time accounts still balance. The check holds must fail, because it compares the holds with
+// the lock's own clock.
+func TestLockClockRevealsShortHolds(t *testing.T) {
 	t.Parallel()
 	early := func(granted, released int64) int64 { return released - (released-granted)/5 }
 	for range 6 { // until the machine is quiet enough for holds of the requested length

@@ -1,7 +1,7 @@
 package engine
 
-// The effects of faults: each injection, the acquisitions, stalls and overlaps that followed it, and the errors that
-// faults explain. faultLog calls no function of the other fault files.
+// This file records the effects of faults: each injection, the acquisitions, stalls and overlaps that followed it, and
+// the errors that faults explain. faultLog calls no function of the other fault files.
 
 import (
 	"errors"
@@ -50,8 +50,8 @@ type strike struct {
 
 const every = -1 // a key: all keys
 
-// atOnce reports whether the strike has no duration, as when a process dies. Hit of a server's fault may take some
-// time.
+// atOnce reports whether the strike has no duration, like the death of a process. A fault that affects every key always
+// has a duration, because its Hit may take some time.
 func (s strike) atOnce() bool { return s.key != every && s.End == nil }
 
 // injection is one injection of a fault with its effects so far.
@@ -66,7 +66,8 @@ type injection struct {
 }
 
 const (
-	// longestIdle is how long a key with waiters may stay free. It exceeds the default interval of clients that poll.
+	// longestIdle is how long a key with waiters may stay free before a lost wake-up is counted. It exceeds the default
+	// interval of clients that poll.
 	longestIdle = time.Second
 	// aftermath is how long after a fault its effects may still cause errors.
 	aftermath = 5 * time.Second
@@ -80,8 +81,8 @@ func newFaultLog(r *run) *faultLog {
 	return l
 }
 
-// begin records the start of an injection. Call it before the fault takes effect: some stores hand a lock on within
-// microseconds.
+// begin records the start of an injection. Call it before the fault takes effect, because some stores grant the lock to
+// the next client within microseconds.
 func (l *faultLog) begin(f *faultRecord, s strike) *injection {
 	at := l.run.clock.Now()
 	i := &injection{at: at, key: s.key, over: at, lastSeen: at, until: math.MaxInt64, lasting: !s.atOnce()}
@@ -117,7 +118,7 @@ func (l *faultLog) resumed(i *injection, at int64) {
 	l.haltEnd, i.over = at, at
 }
 
-// end records the end of a fault and of its outage, if that still lasts.
+// end records the end of a fault and of its outage, if the outage still lasts.
 func (l *faultLog) end(i *injection) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -138,7 +139,7 @@ func (l *faultLog) missed(f *faultRecord, why error) {
 	f.spared = errors.Is(why, store.ErrNoTarget)
 }
 
-// attribute adds the overlaps since the last injection to that injection. now is the audit so far.
+// attribute adds the overlaps since the last injection to that injection. now contains the results of the audit so far.
 func (l *faultLog) attribute(now results.Safety) {
 	if i := l.last; i != nil {
 		i.Overlaps += now.Overlaps - l.base.Overlaps
@@ -174,14 +175,16 @@ func (l *faultLog) closeWindow() {
 	}
 }
 
-// forgotten counts a lost wake-up if a key with waiters was idle for too long.
+// forgotten counts a lost wake-up if a key with waiters has been idle for longer than l.longest. Only the time since
+// the end of the last outage counts.
 func (l *faultLog) forgotten(at, idle int64) {
 	if l.last != nil && min(idle, at-l.haltEnd) > l.longest {
 		l.last.LostWakeUps++
 	}
 }
 
-// seen records an acquisition after the injection.
+// seen records an acquisition of a key at the instant at. The first acquisition after the injection and its outage sets
+// RecoveryNS.
 func (i *injection) seen(key int, at int64) {
 	if at < i.at || i.key != every && i.key != key {
 		return
@@ -194,7 +197,8 @@ func (i *injection) seen(key int, at int64) {
 	}
 }
 
-// stalled records that no client acquired the key between lastSeen and until.
+// stalled records that no client acquired the key between lastSeen and until. If cut is set, the stall may have lasted
+// longer.
 func (i *injection) stalled(until int64, cut bool) {
 	if gap := until - i.lastSeen; gap > 0 && (i.Stall == nil || gap > i.Stall.NS) {
 		i.Stall = &results.Bound{NS: gap, AtLeast: cut}
@@ -209,9 +213,9 @@ func (l *faultLog) halted() bool {
 	return l.halts > 0
 }
 
-// excuses reports whether faults explain that the servers do not answer. An outage does, and so do several simultaneous
-// faults, which may leave too few nodes.
-func (l *faultLog) excuses() bool {
+// explainsSilence reports whether faults explain that the servers do not reply. They do so during an outage. Two or
+// more simultaneous faults that affect every key also explain it, because they may leave too few nodes.
+func (l *faultLog) explainsSilence() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	lasting := 0
@@ -225,8 +229,8 @@ func (l *faultLog) excuses() bool {
 	return l.halts > 0 || lasting > 1
 }
 
-// explains reports whether a fault explains an error at an instant: from the fault's start
-// until aftermath after its end.
+// explains reports whether a fault explains an error at an instant. A fault explains errors from its start until
+// aftermath after its end.
 func (l *faultLog) explains(at int64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -240,7 +244,8 @@ func (l *faultLog) explains(at int64) bool {
 	return false
 }
 
-// report lists the faults. When the run is over, all faults have ended, and the list includes their effects.
+// report returns the faults with their injections so far. over means that all faults have ended. Only then does the
+// result include their effects.
 func (l *faultLog) report(over bool) (all []results.Fault) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -1,7 +1,7 @@
 package engine
 
-// The faults of a workload, as the rest of the engine uses them. Calls go only from an upper to a lower file of this
-// list:
+// This file contains the functions through which the rest of the engine uses the faults of a workload. Each file in
+// this list calls only files below it:
 //
 //	faults.go       waits until a fault is due, prepares it, injects it, and undoes it
 //	clientfaults.go prepares a fault of clients; the store's store.Faults prepares all others
@@ -49,14 +49,14 @@ func newFaults(ctx context.Context, r *run) *faults {
 	}
 }
 
-// start starts the schedule of every fault.
+// start starts a goroutine for each fault, which injects the fault whenever it is due.
 func (f *faults) start() {
 	for _, record := range f.records {
 		f.schedules.Go(func() { f.schedule(record) })
 	}
 }
 
-// stop is called at the end of the window. After it no new fault begins, and faults under way are undone.
+// stop ends the faults at the end of the window. No new fault begins, and faults under way are undone.
 func (f *faults) stop() {
 	f.cancel()
 	f.closeWindow()
@@ -68,8 +68,8 @@ func (f *faults) wait() error {
 	return f.failed
 }
 
-// acquired records that a client of the workload has acquired a key. If a fault needs a holder, it blocks the client,
-// so that the client keeps the lock.
+// acquired records that a client of the workload has acquired a key. If a fault needs a holder, acquired blocks that
+// client, so that it keeps the lock.
 func (f *faults) acquired(key int, at int64, grant measure.Grant) {
 	if len(f.records) > 0 {
 		f.granted(key, at, grant)
@@ -110,18 +110,20 @@ func (f *faults) schedule(record *faultRecord) {
 	}
 }
 
-// prepare does what must precede a fault, such as waiting for a holder. It returns an error if the fault is impossible.
+// prepare takes the steps that must precede a fault, such as waiting for a holder. It returns an error if the fault
+// cannot be injected.
 func (f *faults) prepare(spec workloads.Fault) (strike, error) {
 	if spec.Kind().Place == workloads.InClients {
 		return f.prepareClients(spec)
 	}
 	r := f.run
-	where := store.RunMarks{Mark: r.sign, Ours: r.mine, Name: r.name, TTL: time.Duration(r.Workload.TTL)}
+	where := store.RunMarks{Mark: r.sign, Ours: r.ownsKey, Name: r.name, TTL: time.Duration(r.Workload.TTL)}
 	action, err := r.Faults.Prepare(f.ctx, spec, where)
 	return strike{action, every, time.Duration(spec.For)}, err
 }
 
-// inject executes a strike and returns when the fault has ended. An error ends the run.
+// inject executes a strike and returns when the fault has ended. If the fault cannot be injected or undone, inject
+// returns an error, and the run fails.
 func (f *faults) inject(record *faultRecord, s strike) error {
 	always := context.WithoutCancel(f.ctx) // the fault must be undone even after the window
 	injected := f.begin(record, s)

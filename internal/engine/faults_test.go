@@ -18,10 +18,11 @@ import (
 
 const shortTTL = 200 * time.Millisecond
 
-// slow is the hold in runs that are long because a lease must expire in them.
+// slow is the hold in tests that run for several seconds, so that leases can expire.
 var slow = workloads.Fixed(20 * time.Millisecond)
 
-// faulty returns a job with a fault and a few clients, each in a separate instance.
+// faulty returns a job with the given faults and three clients, each in a separate instance. change may edit the
+// workload.
 func faulty(t *testing.T, server *redistest.Server, strategy string, change func(*workloads.Spec),
 	faults ...string,
 ) engine.Job {
@@ -51,8 +52,8 @@ func faulty(t *testing.T, server *redistest.Server, strategy string, change func
 	return j
 }
 
-// carriedOut runs the job and returns its result. For every fault it checks that the time accounts balance, all clients
-// return and no connection stays open.
+// carriedOut runs the job. It fails the test unless the time accounts balance, all clients return, nothing but keys is
+// left over, and the report covers each fault.
 func carriedOut(t *testing.T, j engine.Job) *results.Run {
 	t.Helper()
 	run, err := j.Run(t.Context())
@@ -71,7 +72,7 @@ func carriedOut(t *testing.T, j engine.Job) *results.Run {
 	return run
 }
 
-// together runs subtests concurrently, because they mostly wait.
+// together runs test concurrently for each case. The tests mostly wait, so they do not slow each other down.
 func together[T any](t *testing.T, cases []T, test func(t *testing.T, c T)) {
 	t.Helper()
 	t.Parallel()
@@ -82,7 +83,7 @@ func together[T any](t *testing.T, cases []T, test func(t *testing.T, c T)) {
 	all.Wait()
 }
 
-// only returns the single injection of the single fault.
+// only returns the injection of the run's first fault. It fails the test unless that fault was injected exactly once.
 func only(t *testing.T, run *results.Run) results.Injection {
 	t.Helper()
 	if len(run.Faults[0].Injections) != 1 {
@@ -96,7 +97,8 @@ func counting(fence workloads.Fence) func(*workloads.Spec) {
 	return func(w *workloads.Spec) { w.Work, w.Fence = workloads.WorkCounter, fence }
 }
 
-// outlived pauses a holder for ten times the TTL, so that another client acquires the lock even on a busy machine.
+// outlived returns a fault that pauses a holder for ten times the TTL, and a change of the workload that makes the run
+// long enough. Even on a busy machine, another client acquires the lock during the pause.
 func outlived(fence workloads.Fence) (change func(*workloads.Spec), fault string) {
 	return func(w *workloads.Spec) {
 		counting(fence)(w)
@@ -104,7 +106,7 @@ func outlived(fence workloads.Fence) (change func(*workloads.Spec), fault string
 	}, "holder-pause:at=50ms,for=2s"
 }
 
-func TestAPausedHolderOverlapsAndLosesUpdates(t *testing.T) {
+func TestPausedHolderOverlapsAndLosesUpdates(t *testing.T) {
 	together(t, []string{"spin", "pubsub", "fair", "handoff"}, func(t *testing.T, strategy string) {
 		change, fault := outlived(workloads.FenceOff)
 		run := carriedOut(t, faulty(t, redistest.Start(t), strategy, change, fault))
@@ -124,7 +126,7 @@ func TestAPausedHolderOverlapsAndLosesUpdates(t *testing.T) {
 	})
 }
 
-func TestFencingStopsThePausedHolder(t *testing.T) {
+func TestFencingStopsPausedHolder(t *testing.T) {
 	together(t, []string{"fenced", "handoff"}, func(t *testing.T, strategy string) {
 		change, fault := outlived(workloads.FenceAll)
 		run := carriedOut(t, faulty(t, redistest.Start(t), strategy, change, fault))
@@ -138,7 +140,7 @@ func TestFencingStopsThePausedHolder(t *testing.T) {
 	})
 }
 
-func TestADeadHoldersLockFreesByItsTTLOrNever(t *testing.T) {
+func TestDeadHolderBlocksUntilTTLOrForever(t *testing.T) {
 	const ttl = 2 * time.Second // a stall of the machine between acquisition and death takes little of it
 	together(t, []string{"spin", "pubsub", "handoff", "setnx"}, func(t *testing.T, strategy string) {
 		texts := []string{"holder-crash:at=50ms"}
@@ -156,7 +158,8 @@ func TestADeadHoldersLockFreesByItsTTLOrNever(t *testing.T) {
 			if s.RecoveryNS != nil || !s.Stall.AtLeast || len(run.Safety.Leftovers) != 1 {
 				t.Errorf("stall %+v, left %v", s.Stall, run.Safety.Leftovers)
 			}
-			// A fault that was never injected must not count as survived: the run is invalid.
+			// The dead holder's lock has no TTL, so no live client holds it at 1 s, and the second fault is never injected. The
+			// run must therefore be invalid.
 			if second := run.Faults[1]; len(second.Injections) > 0 || len(second.Missed) != 1 || run.Valid() {
 				t.Errorf("faults %+v, invalid %v", run.Faults, run.Invalid)
 			}
@@ -165,14 +168,14 @@ func TestADeadHoldersLockFreesByItsTTLOrNever(t *testing.T) {
 		if s.RecoveryNS == nil {
 			t.Fatalf("injection %+v", s)
 		}
-		// The lease began before the hold, and a waiter notices its end only at the next attempt.
+		// The crashed holder's lease began before the fault, so recovery may take less than a TTL.
 		if took := time.Duration(*s.RecoveryNS); took < ttl/3 || s.Stall.NS < *s.RecoveryNS/2 {
 			t.Errorf("recovered after %v of a TTL of %v, stall %+v", took, ttl, s.Stall)
 		}
 	})
 }
 
-func TestACrashBetweenTwoCommands(t *testing.T) {
+func TestCrashBetweenTwoCommands(t *testing.T) {
 	type crash struct {
 		strategy string
 		command  int
@@ -192,10 +195,10 @@ func TestACrashBetweenTwoCommands(t *testing.T) {
 	})
 }
 
-// Each dead waiter at the head of Redisson's queue delays the others by its timeout. handoff notices the closed
-// connection; otherwise each dead waiter would cost one TTL. The test sets only bounds that a busy machine cannot
-// violate.
-func TestDeadWaitersCost(t *testing.T) {
+// The test kills five waiters. In Redisson's fair lock, each dead waiter at the head of the queue delays the others by
+// wait-timeout. handoff notices the closed connection, so a dead waiter must cost less than half a TTL. The bounds
+// leave room for a busy machine.
+func TestCostOfDeadWaiters(t *testing.T) {
 	const dead, timeout, window = 5, time.Second, 14 * time.Second // on a busy machine the waiters arrive one by one
 	together(t, []string{"fair:wait-timeout=" + timeout.String(), "handoff"}, func(t *testing.T, strategy string) {
 		ttl := 3 * time.Second // the waiters have half of it to join the queue
@@ -218,7 +221,7 @@ func TestDeadWaitersCost(t *testing.T) {
 	})
 }
 
-func TestFaultsComeAgain(t *testing.T) {
+func TestFaultsRepeat(t *testing.T) {
 	t.Parallel()
 	run := carriedOut(t, faulty(t, redistest.Start(t), "spin",
 		func(w *workloads.Spec) { w.Duration = workloads.Duration(2500 * time.Millisecond) },
@@ -230,8 +233,8 @@ func TestFaultsComeAgain(t *testing.T) {
 	}
 }
 
-// atomic is not a lock, so it runs only with --work counter and without faults. In-process strategies support no faults
-// either.
+// atomic is not a lock, so it must be refused unless the work is a counter and no fault is planned. In-process
+// strategies support no faults, so local must be refused too.
 func TestUnsupported(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -246,7 +249,7 @@ func TestUnsupported(t *testing.T) {
 	}
 }
 
-func TestAnInterruptEndsAFault(t *testing.T) {
+func TestInterruptEndsFault(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	var run *results.Run

@@ -13,7 +13,7 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// stop makes the clients stop. It is called after the end of the window.
+// stop makes the clients stop after the end of the window. It ends their waits, holds and pauses.
 func (r *run) stop() {
 	r.control.stopping.Store(true)
 	r.control.cancelAcquire()
@@ -26,8 +26,8 @@ const (
 	hangUpLimit = 5 * time.Second
 )
 
-// drain waits until every client has returned. The run reports clients that do not return even after their connections
-// are closed, and stops waiting for them.
+// drain waits until every client has returned. It gives up on clients that do not return even after their connections
+// are closed, and the run reports them.
 func (r *run) drain() {
 	defer r.control.cancelRelease()
 	back := make(chan struct{})
@@ -41,7 +41,7 @@ func (r *run) drain() {
 		case <-back:
 			return
 		case <-gone:
-			if gone = nil; r.dead.Load() { // waiting is useless because the server answers no client
+			if gone = nil; r.dead.Load() { // waiting is useless because the server replies to no client
 				r.phase(PhaseGone)
 				r.sockets.Cut(ErrServerGone)
 			}
@@ -62,7 +62,7 @@ func (r *run) drain() {
 		}
 	}
 	if len(r.hung) == 0 {
-		r.errors.add(errors.New("the target of a fault did not return"))
+		r.errors.add(errors.New("the client that a fault uses did not stop after the end of the run"))
 	}
 	r.recorder.Drop(r.hung)
 }
@@ -74,7 +74,8 @@ func (r *run) verify(ctx context.Context) []string {
 	if !r.remote() {
 		return nil
 	}
-	// Look for leftovers before closeNodes, because closing a connection also ends subscriptions that the strategy forgot.
+	// Look for leftovers before closeNodes, because closing a connection also ends the subscriptions that the strategy did
+	// not end.
 	var left []string
 	r.closing = r.last(ctx)
 	if r.closing {
@@ -92,8 +93,8 @@ func (r *run) verify(ctx context.Context) []string {
 	return left
 }
 
-// undeclared returns the names of keys that the strategy does not declare to leave, and of channels that still have a
-// subscription.
+// undeclared returns the names of the leftover keys that the strategy does not declare, and of the channels that still
+// have a subscription.
 func (r *run) undeclared(l results.Leftovers) []string {
 	var names []string
 	for _, key := range l.Keys {
@@ -107,8 +108,9 @@ func (r *run) undeclared(l results.Leftovers) []string {
 	return names
 }
 
-// spare removes the keys of locks from the leftovers if clients of a driver still waited when its processes ended. Many
-// libraries cannot end a wait, so the server may grant a lock to a dead process, and no client releases it.
+// spare removes the keys of locks from the leftovers if clients of a driver were still waiting when its processes
+// ended. Many libraries cannot end a wait. The server may then grant a lock to a dead process, and no client releases
+// it.
 func (r *run) spare(left []string) []string {
 	if r.driven == nil || r.driven.unended == 0 {
 		return left
@@ -122,13 +124,13 @@ func (r *run) spare(left []string) []string {
 	return left
 }
 
-// leftKey is the prefix of keys in the names of leftovers.
+// leftKey is the prefix of leftovers that are keys, not channels or connections.
 const leftKey = "key "
 
 // settling is how long a server may take to notice that a connection or a subscription has been closed.
 const settling = 2 * time.Second
 
-// settle looks for leftovers until there are none or settling is over, and returns those that remain.
+// settle looks for leftovers until there are none or settling has passed, and returns those that remain.
 func (r *run) settle(ctx context.Context, name string, pick func(results.Leftovers) []string) []string {
 	if r.dead.Load() {
 		r.unseen = true
@@ -153,7 +155,7 @@ func (r *run) settle(ctx context.Context, name string, pick func(results.Leftove
 }
 
 // cleanUp deletes every key of the run that the strategy or the workload may have created. In a shared run only the
-// last generator deletes keys, because clients of the others may still hold locks.
+// last generator deletes keys, because clients of the other generators may still hold locks.
 func (r *run) cleanUp(ctx context.Context) {
 	if !r.remote() || r.dead.Load() || !r.closing && !r.last(ctx) {
 		return
@@ -167,7 +169,7 @@ func (r *run) cleanUp(ctx context.Context) {
 	for _, target := range targets {
 		found, err := target.Leftovers(ctx, r.sign, "")
 		if err == nil && len(found.Keys) > 0 {
-			err = target.Remove(ctx, slices.DeleteFunc(found.Keys, func(key string) bool { return !r.mine(key) }))
+			err = target.Remove(ctx, slices.DeleteFunc(found.Keys, func(key string) bool { return !r.ownsKey(key) }))
 		}
 		if err != nil {
 			r.errors.add(fmt.Errorf("clean up: %w", err))
@@ -175,8 +177,8 @@ func (r *run) cleanUp(ctx context.Context) {
 	}
 }
 
-// lostUpdates compares each counter or row with the number of confirmed updates. It returns nil if the workload has
-// neither, or if it is unknown which updates were made or kept.
+// lostUpdates returns how many confirmed updates the counters or rows do not contain. It returns nil if the workload
+// has neither, or if it is unknown which updates were made or kept.
 func (r *run) lostUpdates(ctx context.Context) *int64 {
 	if r.transacts() {
 		return r.lostRows(ctx)
@@ -191,7 +193,8 @@ func (r *run) lostUpdates(ctx context.Context) *int64 {
 	return r.missing(counts)
 }
 
-// missing returns the number of confirmed updates that the counts, by key, do not contain.
+// missing returns the number of confirmed updates that are missing from the counters' values. counts holds these values
+// by key.
 func (r *run) missing(counts []int64) *int64 {
 	var lost int64
 	for i, n := range counts {

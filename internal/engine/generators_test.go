@@ -15,9 +15,9 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// TestGeneratorsOfASession lets two generators contend for the same key, one for longer than the other. The first to
-// leave deletes no key that the other still uses. The last one looks for leftovers and cleans up.
-func TestGeneratorsOfASession(t *testing.T) {
+// Two generators contend for the same key, one for longer than the other. The generator that ends first must not delete
+// keys that the other still uses. The generator that ends last must look for leftovers and clean up.
+func TestSessionOfTwoGenerators(t *testing.T) {
 	t.Parallel()
 	for name, long := range map[string]string{
 		"the first by name leaves first": "b",
@@ -52,7 +52,7 @@ func TestGeneratorsOfASession(t *testing.T) {
 				if run.Speed.Handoff.Count > 0 {
 					t.Errorf("%s cannot know of %d handoffs", generator, run.Speed.Handoff.Count)
 				}
-				// Both generators hold the lock in turn, so neither holds it all the time.
+				// The generators contend for the lock, so neither of them holds it all the time while both run.
 				if run.Speed.Utilisation > 0.95 && generator != long {
 					t.Errorf("%s held the lock for %.0f %% of the time with another generator", generator,
 						run.Speed.Utilisation*100)
@@ -68,7 +68,8 @@ func TestGeneratorsOfASession(t *testing.T) {
 	}
 }
 
-// generate runs both generators. They start after the delay soon.
+// generate runs the generators "a" and "b" and returns their runs by these names. soon is the delay before both start,
+// and long is the name of the generator that runs twice as long.
 func generate(t *testing.T, server *redistest.Server, long string, soon time.Duration) map[string]*results.Run {
 	t.Helper()
 	runs := map[string]*results.Run{}
@@ -99,7 +100,6 @@ func generate(t *testing.T, server *redistest.Server, long string, soon time.Dur
 	return runs
 }
 
-// at returns a Job.Begin for the given instant.
 func at(start time.Time) func(context.Context) (time.Time, error) {
 	return func(context.Context) (time.Time, error) { return start, nil }
 }
@@ -108,7 +108,8 @@ func begunLate(run *results.Run) bool {
 	return run.Labels.Has(results.BegunLate)
 }
 
-// preparing is a server whose CPU another generator uses until the run begins.
+// preparing is a server whose CPU time grows by 1,000 s with each reading until the run begins, as if another generator
+// were still preparing.
 type preparing struct {
 	store.Target
 	begun atomic.Bool
@@ -126,9 +127,9 @@ func (p *preparing) Read(ctx context.Context) (results.Reading, error) {
 	return r, err
 }
 
-// TestIdleBesideGenerators checks that the server's idle CPU is measured after all generators have prepared, and that
+// TestIdleCPUWithGenerators checks that the server's idle CPU is measured after all generators have prepared, and that
 // it includes the cost of the generator's own readings.
-func TestIdleBesideGenerators(t *testing.T) {
+func TestIdleCPUWithGenerators(t *testing.T) {
 	t.Parallel()
 	j := job(t, redistest.Start(t), "spin", func(w *workloads.Spec) {
 		w.Hold, w.Duration = workloads.Fixed(5*time.Millisecond), workloads.Duration(2*time.Second)

@@ -11,16 +11,17 @@ import (
 	"github.com/lockbench/lockbench/internal/store"
 )
 
-// A stopped server refuses no connection or command, so its clients would wait until they time out. The run therefore
-// sends a Ping at short intervals and ends about 4 s after the last reply. If this process itself was stopped, one Ping
-// may fail, but the next one gets a reply.
+// A stopped server (SIGSTOP) accepts connections and commands but does not reply, so its clients would wait until they
+// time out. The run therefore sends a Ping at short intervals and ends about 4 s after the last reply. If this process
+// itself was stopped, one Ping may fail, but the next one gets a reply.
 const (
-	// beat is the time between two checks.
+	// beat is the time between two checks of the servers.
 	beat = 500 * time.Millisecond
-	// A check fails after this many consecutive Pings without a reply, each of which waits for at most answer.
+	// questions is the number of consecutive Pings without a reply after which a check fails. Each Ping waits for at most
+	// answer.
 	questions = 3
 	answer    = time.Second
-	// breath is the pause after a failed Ping. It gives a server time that refuses connections while it starts.
+	// breath is the pause after a failed Ping. It gives time to a server that refuses connections while it starts.
 	breath = 200 * time.Millisecond
 )
 
@@ -44,7 +45,8 @@ func (r *run) live(ctx context.Context) (rest func()) {
 	}
 }
 
-// heartbeat checks the servers until ctx ends. It ends the run if they do not answer or if errors stop all progress.
+// heartbeat checks the servers until ctx ends. It ends the run if a server does not reply, or if clients report errors
+// and no client acquires a lock.
 func (r *run) heartbeat(ctx context.Context) {
 	beats := time.NewTicker(beat)
 	defer beats.Stop()
@@ -55,10 +57,10 @@ func (r *run) heartbeat(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		if now := r.grants(); now > grants || r.faults.excuses() {
+		if now := r.grants(); now > grants || r.faults.explainsSilence() {
 			grants, since = now, time.Now()
 		}
-		err := r.stillThere(ctx)
+		err := r.checkServersAlive(ctx)
 		if err == nil {
 			err = r.progress(since)
 		}
@@ -69,8 +71,8 @@ func (r *run) heartbeat(ctx context.Context) {
 	}
 }
 
-// progress returns an error if clients report errors and the last acquisition, at the instant since, is longer ago than
-// lifeless.
+// progress returns an error if clients report errors and the last acquisition was more than lifeless ago. since is the
+// instant of that acquisition.
 func (r *run) progress(since time.Time) error {
 	select {
 	case <-r.control.trouble:
@@ -87,8 +89,8 @@ func (r *run) progress(since time.Time) error {
 // lifeless is how long clients may report errors without a single acquisition.
 const lifeless = 30 * time.Second
 
-// stillThere returns an error if the servers do not answer and no fault explains it.
-func (r *run) stillThere(ctx context.Context) error {
+// checkServersAlive returns an ErrServerGone if a server does not reply and no fault explains its silence.
+func (r *run) checkServersAlive(ctx context.Context) error {
 	if r.remote() {
 		if err := r.silent(ctx, r.Target, &r.unanswered); err != nil {
 			r.dead.Store(true)
@@ -101,12 +103,12 @@ func (r *run) stillThere(ctx context.Context) error {
 	return r.silent(ctx, r.Transactor, new(atomic.Bool))
 }
 
-// silent returns an error if a server does not answer and no fault explains it. unanswered records whether the last
-// Ping failed.
+// silent returns an ErrServerGone if a server does not reply to several Pings and no fault explains its silence. It
+// stores in unanswered whether the last Ping failed.
 func (r *run) silent(ctx context.Context, server store.Target, unanswered *atomic.Bool) error {
 	var err error
 	for range questions {
-		if r.faults.excuses() {
+		if r.faults.explainsSilence() {
 			unanswered.Store(false)
 			return nil
 		}
@@ -119,7 +121,7 @@ func (r *run) silent(ctx context.Context, server store.Target, unanswered *atomi
 		}
 		time.Sleep(breath)
 	}
-	if r.faults.excuses() {
+	if r.faults.explainsSilence() {
 		return nil
 	}
 	return fmt.Errorf("%w: %w", ErrServerGone, err)

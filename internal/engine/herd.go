@@ -8,10 +8,10 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// herd makes all clients wait for one holder, which then releases, and repeats this. Client 0 is the leader: it
-// acquires the lock, waits until all others have requested it and then for the gathering time, and releases. The next
-// holder keeps the lock for the gathering time too, so that all effects of that one release can be observed. When every
-// client has had the lock, the next burst begins.
+// herd makes all clients wait for one holder, which then releases, and repeats this. Client 0, the leader, acquires the
+// lock, waits until all other clients have requested the lock, keeps it for the gathering time after that, and
+// releases. The next holder also keeps the lock for the gathering time, so that all effects of the leader's release can
+// be observed. When every client has had the lock, the next burst begins.
 type herd struct {
 	run       *run
 	gathering time.Duration
@@ -32,15 +32,16 @@ type burst struct {
 
 	last atomic.Int64 // the last instant at which another client acquired the lock
 
-	// The first other client that acquires the lock writes these before its turn ends.
+	// Of the clients other than the leader, the first one to acquire the lock writes the next fields, before its turn
+	// ends.
 	firstAt, drainAt int64
 	settled          snapshot
-	// The leader writes these.
+	// The leader writes the following two fields.
 	releasedAt int64
 	before     snapshot
 }
 
-// burstSeen is a finished burst.
+// burstSeen holds the times and the counters of a finished burst.
 type burstSeen struct {
 	first, drain         int64 // ns
 	before, settled, end snapshot
@@ -83,7 +84,8 @@ func (h *herd) wait(c *client) {
 	}
 }
 
-// granted is called while the client holds the lock.
+// granted is called when a client has acquired the lock. It makes the leader keep the lock until all other clients have
+// requested it and the gathering time has passed. It makes the next holder keep the lock for the gathering time.
 func (h *herd) granted(c *client, at int64) {
 	b := h.current.Load()
 	switch {
@@ -102,8 +104,8 @@ func (h *herd) granted(c *client, at int64) {
 	}
 }
 
-// releasing is called just before the client releases. Its snapshot excludes the client's own commands from the effects
-// of the release.
+// releasing is called just before the client releases. For the leader and the next holder it takes a snapshot, so that
+// commands sent before their releases do not count as effects of these releases.
 func (h *herd) releasing(c *client) {
 	b := h.current.Load()
 	switch {
@@ -117,7 +119,8 @@ func (h *herd) releasing(c *client) {
 	}
 }
 
-// done is called when a client's turn is over, with or without a lease.
+// done is called when a client's turn is over, with or without a lease. For the leader, done waits until the turns of
+// all other clients are over, and then begins the next burst.
 func (h *herd) done(c *client) {
 	b := h.current.Load()
 	if c.id != 0 {

@@ -30,7 +30,7 @@ type instance struct {
 	flights singleflight.Group // shared acquisitions, with --coalesce
 }
 
-// open prepares every instance: connections, scripts, subscriptions.
+// open connects all instances of the run, opens their Lockers, and prepares the Lockers.
 func (r *run) open(ctx context.Context) error {
 	for number := range r.Workload.Instances {
 		i := &instance{strategy: r.Strategy.Part(number), probe: &strategies.Probe{}}
@@ -48,7 +48,7 @@ func (r *run) open(ctx context.Context) error {
 			return err
 		}
 	}
-	for _, i := range r.instances { // start drivers concurrently, because each may take seconds
+	for _, i := range r.instances { // only when all Lockers are open
 		if err := r.prepare(ctx, i); err != nil {
 			return err
 		}
@@ -93,7 +93,8 @@ func (i *instance) hangUp() error {
 	return errors.Join(problems...)
 }
 
-// detour returns how an instance dials its connections: through the proxies of network faults if there are any.
+// detour returns a wrapper for the dialer of an instance's connections. If the workload has network faults, the wrapper
+// routes the connections through the instance's proxies.
 func (r *run) detour(instance int) store.Through {
 	if r.Faults == nil {
 		return r.sockets.Through
@@ -128,14 +129,15 @@ func (r *run) openLocker(i *instance) error {
 	}
 	if i.atomic, _ = strategies.As[strategies.Incrementer](locker); i.atomic != nil &&
 		r.Workload.Work != workloads.WorkCounter {
-		return fmt.Errorf("%w: it is not a lock, and runs only with --work counter", ErrUnsupported)
+		return fmt.Errorf("%w: the strategy is not a lock and runs only with --work counter", ErrUnsupported)
 	}
 	if i.atomic != nil && r.Hub != nil {
-		return fmt.Errorf("%w: it is not a lock, and counts only in its own store, not with --counter apart", ErrUnsupported)
+		return fmt.Errorf("%w: --counter apart needs a lock, but the strategy is a counter in its own store",
+			ErrUnsupported)
 	}
 	if i.atomic != nil && slices.ContainsFunc(r.Workload.Faults,
 		func(f workloads.Fault) bool { return f.Kind().Place == workloads.InClients }) {
-		return fmt.Errorf("%w: it is not a lock, so it has no holder for a fault", ErrUnsupported)
+		return fmt.Errorf("%w: the strategy is not a lock, so it has no holder for a fault", ErrUnsupported)
 	}
 	if i.strategy.Info().Driver && i.store != nil {
 		if err := i.hangUp(); err != nil {
@@ -146,7 +148,7 @@ func (r *run) openLocker(i *instance) error {
 	return nil
 }
 
-// prepare lets a strategy open, for example, subscriptions before the first Acquire.
+// prepare lets a strategy set up what it needs before the first Acquire, such as subscriptions.
 func (r *run) prepare(ctx context.Context, i *instance) error {
 	if p, ok := strategies.As[strategies.Preparer](i.locker); ok {
 		switch err := p.Prepare(ctx, r.keys); {
@@ -159,7 +161,7 @@ func (r *run) prepare(ctx context.Context, i *instance) error {
 	return nil
 }
 
-// closeLockers closes all Lockers concurrently, because each Close may take long if no server answers.
+// closeLockers closes all Lockers concurrently, because each Close may take long if no server replies.
 func (r *run) closeLockers() {
 	var closing sync.WaitGroup
 	for _, i := range r.instances {

@@ -41,7 +41,7 @@ type Job struct {
 	Target   store.Target // may be nil for strategies that need no nodes
 	Hub      store.Hub    // has the counters, and its connections show which processes take part; nil means Target
 
-	// Transactor has the rows of --work transaction; nil for other work.
+	// Transactor holds the rows of --work transaction; nil for other work.
 	Transactor store.Transactor
 
 	Session string // identifies the keys and connections of all runs of a session, see store.NewRunID
@@ -49,16 +49,16 @@ type Job struct {
 	Round   int    // from 1
 	Order   int    // from 1, within the round
 	Phase   func(name string)
-	// Second receives the last second of the timeline, once a second. It may be nil.
+	// Second is called once a second with the last second of the timeline. It may be nil.
 	Second func(results.Slice)
-	// Watch receives the run so far and its open waits, once a second. It may be nil. With drivers, Second and Watch are
-	// delayed until each client has reported.
+	// Watch is called once a second with the run so far and its open waits. It may be nil. With drivers, the calls of
+	// Second and Watch are delayed until each client has reported.
 	Watch func(results.Run, []results.Wait)
 
-	// Generator is the name of this process among those that share the session and its keys; "" means a single process.
+	// Generator names this process if several processes share the session and its keys; "" means a single process.
 	Generator string
 	// Begin is called when the run is prepared. It waits for the other processes and returns the instant at which the
-	// clients start their warm-up; nil means as soon as possible.
+	// clients start their warm-up. If Begin is nil, they start as soon as possible.
 	Begin func(context.Context) (time.Time, error)
 
 	Observer Observer // may be nil
@@ -66,8 +66,7 @@ type Job struct {
 	VirtualTime bool
 	Faults      store.Faults // may be nil if the workload has only faults of clients
 
-	// misread replaces the clock's reading at the start of a release. A test uses it to plant a fault; otherwise it is
-	// nil.
+	// misread, unless nil, replaces the clock's reading at the start of a release. Only a test sets it, to plant a fault.
 	misread func(granted, released int64) int64
 
 	asked int // Workload.Instances as requested, before Run adapted it
@@ -76,8 +75,8 @@ type Job struct {
 // Run executes the job: prepare, warm up, measure, stop, drain, verify, clean up. When ctx ends, the run ends early and
 // returns the figures measured so far.
 //
-// If Run fails, the returned run is nil or has the figures measured before the error. The error wraps ErrServerGone or
-// ErrUnsupported if that is the reason.
+// If Run fails, the returned run is nil or contains the figures measured before the error. The error wraps
+// ErrServerGone or ErrUnsupported if that is the reason.
 func (j Job) Run(ctx context.Context) (*results.Run, error) {
 	j.asked, j.Workload.Instances = j.Workload.Instances, j.Strategy.Instances(j.Workload.Instances)
 	if err := j.Workload.Load(); err != nil {
@@ -85,18 +84,18 @@ func (j Job) Run(ctx context.Context) (*results.Run, error) {
 	}
 	for _, f := range j.Workload.Faults {
 		if j.Faults == nil && f.Kind().Place != workloads.InClients {
-			return nil, fmt.Errorf("this run cannot inject %s", f.Name)
+			return nil, fmt.Errorf("this run cannot inject the fault %s", f.Name)
 		}
 	}
 	if len(j.Workload.Faults) > 0 && j.Strategy.Info().Nodes == 0 {
-		return nil, fmt.Errorf("%w: it works within the process, and faults concern servers and their clients",
+		return nil, fmt.Errorf("%w: the strategy works within the process, but faults act on servers and their clients",
 			ErrUnsupported)
 	}
 	return newRun(j).carryOut(ctx)
 }
 
 func (r *run) carryOut(ctx context.Context) (*results.Run, error) {
-	// Close and clean up after Ctrl-C too.
+	// The run closes its connections and cleans up after Ctrl-C too.
 	always := context.WithoutCancel(ctx)
 
 	r.phase("prepare")
@@ -156,7 +155,7 @@ func (r *run) carryOut(ctx context.Context) (*results.Run, error) {
 	return result, failure
 }
 
-// run is a Job under way.
+// run is the state of a Job under way.
 type run struct {
 	Job
 	info strategies.Info
@@ -216,7 +215,7 @@ func newRun(j Job) *run {
 		made:     store.NamesOf(j.Strategy.Info()),
 	}
 	if j.Generator != "" {
-		r.name = r.crowd() + j.Generator
+		r.name = r.sharedClientPrefix() + j.Generator
 	}
 	if r.info.Driver {
 		r.driven = &driven{}
@@ -245,7 +244,7 @@ func NeedsStore(info strategies.Info, w workloads.Spec) bool {
 // patience limits each request to the servers that is not part of the measured work.
 const patience = 5 * time.Second
 
-// read returns a reading of the locks' servers; nil if it fails or there are none.
+// read returns a reading of the locks' servers; nil if the reading fails or the run uses no server.
 func (r *run) read(ctx context.Context) *results.Reading {
 	if !r.remote() || r.dead.Load() {
 		return nil
@@ -254,7 +253,7 @@ func (r *run) read(ctx context.Context) *results.Reading {
 	return r.readFrom(ctx, r.Target)
 }
 
-// readHub returns a reading of the Hub; nil if it fails or the run has no separate Hub.
+// readHub returns a reading of the Hub; nil if the reading fails or the run has no separate Hub.
 func (r *run) readHub(ctx context.Context) *results.Reading {
 	if r.Hub == nil {
 		return nil
@@ -305,13 +304,13 @@ func (r *run) probes() strategies.ProbeCounts {
 	return sum
 }
 
-// mine reports whether a key belongs to this run.
-func (r *run) mine(key string) bool {
+func (r *run) ownsKey(key string) bool {
 	session, number, made := r.made.Run(key)
 	return made && session == r.Session && number == r.Number
 }
 
-// declared reports whether a key belongs to the workload, or the strategy declares that it leaves such a key.
+// declared reports whether a key may remain on a server: it belongs to the workload, or the strategy declares that it
+// leaves such a key.
 func (r *run) declared(key string) bool {
 	return slices.ContainsFunc(r.keys, func(k string) bool {
 		counter := r.Workload.Work == workloads.WorkCounter &&
@@ -320,7 +319,8 @@ func (r *run) declared(key string) bool {
 	})
 }
 
-// matches reports whether one of the patterns matches a key, so that it belongs to a lock.
+// matches reports whether a key on a server belongs to a lock. This is the case if the key equals one of the patterns,
+// with the lock's full name in place of {key}.
 func matches(patterns []string, lock, key string) bool {
 	return slices.ContainsFunc(patterns, func(pattern string) bool {
 		return key == strings.ReplaceAll(pattern, "{key}", Prefix+lock)

@@ -43,7 +43,7 @@ func (r *run) invalid(result *results.Run, o observed) results.Remarks {
 }
 
 // errNoWindow explains why a run without any measured time has no figures.
-var errNoWindow = errors.New("the run was stopped before its window opened")
+var errNoWindow = errors.New("the run was stopped before its measurement window opened")
 
 const (
 	longEnough    = 500 * time.Millisecond // in shorter windows the time for the snapshots is too large a share to judge
@@ -53,8 +53,8 @@ const (
 	hardlyRuns = 10 * time.Millisecond // p99 until a runnable goroutine runs
 )
 
-// late returns a reason if the snapshots at the ends of the window came too late. A server is the cause if its reply
-// took most of the delay although the generator's goroutines ran in time; otherwise the generator is.
+// late returns a reason if the snapshots at the ends of the window were taken too late. A server is the cause if its
+// reply took most of the delay although the generator's goroutines ran in time. Otherwise the generator is the cause.
 func (r *run) late(result *results.Run, o observed) results.Remarks {
 	seen, window := o.closed.health.Since(o.opened.health).Wall, time.Duration(result.WindowNS)
 	off := (seen - window).Abs()
@@ -64,15 +64,15 @@ func (r *run) late(result *results.Run, o observed) results.Remarks {
 	cause := "the generator was too busy to take its snapshots in time"
 	silent := max(o.opened.answered, o.closed.answered)
 	if silent > off/2 && time.Duration(result.Generator.SchedulingP99) < silent/10 {
-		cause = fmt.Sprintf("the server took %v to answer at its end", silent.Round(time.Millisecond))
+		cause = fmt.Sprintf("the server took %v to reply when the window closed", silent.Round(time.Millisecond))
 		if silent == o.opened.answered {
-			cause = fmt.Sprintf("the server took %v to answer at its opening", silent.Round(time.Millisecond))
+			cause = fmt.Sprintf("the server took %v to reply when the window opened", silent.Round(time.Millisecond))
 		}
 	}
 	return results.Remarks{results.SeenLate.Remark(seen, window, cause)}
 }
 
-// saturated returns a reason if the generator, not the lock, kept an open loop from its rate.
+// saturated returns a reason if an open loop did not reach its rate because of the generator, not because of the lock.
 func (r *run) saturated(result *results.Run) results.Remarks {
 	g := result.Generator
 	switch {
@@ -86,7 +86,7 @@ func (r *run) saturated(result *results.Run) results.Remarks {
 	return nil
 }
 
-// behind reports whether too many arrivals of an open loop found all clients busy.
+// behind reports whether the share of an open loop's arrivals that found all clients busy exceeds lateLimit.
 func (r *run) behind(result *results.Run) bool {
 	waited := float64(result.Generator.BehindStarts + result.Waiting.Backlog)
 	return r.arrivals != nil && waited > lateLimit*float64(result.Generator.Starts)
@@ -99,7 +99,8 @@ const (
 	mostlyOurs        = 70.0 // percent of all cores
 )
 
-// ours returns the share of all cores, in percent, that the generator, its drivers, and servers on this machine used.
+// ours returns the share of all cores' time, in percent, that was used by the generator, its drivers, and the servers
+// on this machine.
 func (r *run) ours(result *results.Run) float64 {
 	used := result.Generator.CPUPercent
 	if drivers := result.Generator.DriverCPUSeconds; drivers != nil && result.WindowNS > 0 {
@@ -129,7 +130,7 @@ func (r *run) labels(result *results.Run) results.Remarks {
 	case idle != nil && *idle < barelyIdle && r.ours(result) >= mostlyOurs:
 		labels = append(labels, results.GeneratorBound.Remark())
 	case idle != nil && *idle < barelyIdle && len(disturbed) == 0:
-		// Otherwise the labels of othersLabels report the load with a figure.
+		// If disturbed is not empty, its labels already report the load.
 		labels = append(labels, results.BusyMachine.Remark())
 	}
 	labels = append(labels, disturbed...)
@@ -164,8 +165,8 @@ func (r *run) labels(result *results.Run) results.Remarks {
 }
 
 // outlived returns a label if a client held its lock for longer than the TTL and the strategy has no watchdog. Such a
-// lock claims exclusion only while the lease is valid. It keeps that claim even if several clients then use the
-// protected resource at the same time.
+// lock claims exclusion only while the lease is valid. Afterwards several clients may use the protected resource at the
+// same time, although the lock keeps its claim.
 func (r *run) outlived(s results.Speed) results.Remarks {
 	longest := s.Hold.Max
 	if r.info.Claims.Watchdog || r.info.Nodes == 0 || longest == nil || longest.NS <= int64(r.Workload.TTL) {
@@ -174,18 +175,17 @@ func (r *run) outlived(s results.Speed) results.Remarks {
 	return results.Remarks{results.OutlivedLease.Remark(time.Duration(longest.NS), r.Workload.TTL)}
 }
 
-// overtime counts the waits that lasted longer than their timeout.
+// overtime counts the waits that exceeded their timeout by more than overtimeLimit.
 type overtime struct{ count, longest atomic.Int64 } // longest in ns, from the call of Acquire
 
 const (
-	// overtimeLimit is how much longer than its timeout a wait may last before it counts, because a busy machine delays
-	// some waits.
+	// overtimeLimit is how much a wait may exceed its timeout before overtime counts it. A busy machine delays some waits.
 	overtimeLimit = 500 * time.Millisecond
-	// overtimeShare is the share of waits that may exceed overtimeLimit without a label.
+	// overtimeShare is the smallest share of waits counted in overtime for which a run gets a label.
 	overtimeShare = 0.01
 )
 
-// waited counts a wait between two instants if it exceeded its timeout by more than overtimeLimit.
+// waited counts a wait between the instants from and to if it exceeded its timeout by more than overtimeLimit.
 func (r *run) waited(from, to int64) {
 	limit, o := r.Workload.Timeout, &r.overtime
 	if limit == nil || to-from <= int64(*limit)+int64(overtimeLimit) || !r.window.Contains(to) {
@@ -197,8 +197,8 @@ func (r *run) waited(from, to int64) {
 	}
 }
 
-// beyondTimeout returns a label if too many waits lasted longer than their timeout. With faults in the workload it
-// returns none, because a fault may have delayed the clients' commands.
+// beyondTimeout returns a label if the share of waits counted in overtime is at least overtimeShare. If the workload
+// has faults, it returns none, because a fault may have delayed the clients' commands.
 func (r *run) beyondTimeout(result *results.Run) results.Remarks {
 	late, ended := r.overtime.count.Load(), result.Speed.Acquisitions+result.Waiting.TimedOut
 	if late == 0 || float64(late) < overtimeShare*float64(ended) || len(r.Workload.Faults) > 0 {
@@ -211,14 +211,15 @@ func (r *run) beyondTimeout(result *results.Run) results.Remarks {
 // errorLimit is the ratio of errors to acquisitions above which a run is invalid.
 const errorLimit = 0.01
 
-// failed returns a reason if the run has too many errors or no acquisition.
+// failed returns a reason if the run has no acquisition, or more errors than errorLimit allows.
 func (r *run) failed(result *results.Run) results.Remarks {
 	granted, failures := result.Speed.Acquisitions, r.failures.Load()
 	switch {
 	case granted == 0 && len(result.Errors) > 0:
 		return results.Remarks{results.OnlyErrors.Remark(result.Errors[0].Error)}
 	case granted == 0 && len(r.Workload.Faults) == 0 && !r.shared():
-		// In a shared session the other processes may have held the lock all the time.
+		// In a shared session a run without acquisitions is valid, because the other processes may have held the lock all the
+		// time.
 		return results.Remarks{results.NoAcquisition.Remark()}
 	case float64(failures) > errorLimit*float64(granted):
 		return results.Remarks{results.ManyErrors.Remark(failures, granted, results.Measured(errorLimit*100, "%.0f %%"),
@@ -230,12 +231,13 @@ func (r *run) failed(result *results.Run) results.Remarks {
 const (
 	// otherCPULimit is the share of all cores, in percent, above which the CPU time of other processes gets a label.
 	otherCPULimit = 10.0
-	// stealLimit is that share for time stolen by the hypervisor. It is lower because the hypervisor takes whole
-	// milliseconds, during which a holder does not run.
+	// stealLimit is the share of all cores, in percent, above which time stolen by the hypervisor gets a label. It is
+	// lower than otherCPULimit because the hypervisor takes whole milliseconds, during which a holder does not run.
 	stealLimit = 2.0
 )
 
-// othersLabels returns labels with the CPU share that other processes and the hypervisor used.
+// othersLabels returns a label if other processes used more CPU time than otherCPULimit, and a label if the hypervisor
+// took more than stealLimit.
 func othersLabels(g results.Generator) results.Remarks {
 	var labels results.Remarks
 	if g.OtherCPU != nil && *g.OtherCPU > otherCPULimit {

@@ -12,9 +12,9 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// A wait that a driver cannot end may acquire the lock after the run, when no client releases it. Its key does not
-// count as a leftover of the lock.
-func TestKeysOfWaitsThatADriverCannotEndAreNamed(t *testing.T) {
+// A wait that a driver cannot end may acquire the lock after the run. No client then releases the lock. A label reports
+// its key, which does not count as a leftover of the lock.
+func TestKeysOfUncancellableWaits(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	client := server.Client(t)
@@ -24,7 +24,7 @@ func TestKeysOfWaitsThatADriverCannotEndAreNamed(t *testing.T) {
 		label string
 	}{
 		"every wait has ended": {false, []string{"the lock's", "another"}, ""},
-		"a wait goes on":       {true, []string{"another"}, "1 key of waits that the driver could not end remained"},
+		"a wait goes on":       {true, []string{"another"}, "waits that the driver could not end left 1 key"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			names := map[string]string{}

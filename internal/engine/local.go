@@ -14,7 +14,8 @@ import (
 // reporting is the interval between two reports of DriveLocally.
 const reporting = 50 * time.Millisecond
 
-// LocalWork does a holder's work on a key. It calls hold between reading and writing.
+// LocalWork does a holder's work on a key and calls hold between reading and writing. DriveLocally reports an error of
+// the work as the error of the cycle.
 type LocalWork func(key int, lease strategies.Lease, hold func()) error
 
 // DriveLocally is like Driver.Drive, but runs the clients in this process with locker. If work is nil, they only hold.
@@ -68,7 +69,7 @@ func DriveLocally(
 	return failed
 }
 
-// localClient is a client of DriveLocally.
+// localClient is one client that DriveLocally runs in this process.
 type localClient struct {
 	Assignment
 	going    context.Context // ends with the run
@@ -78,13 +79,14 @@ type localClient struct {
 	last     int64
 }
 
-// now returns the time of the clock, but never the same instant twice, so that the events of a client have an order.
+// now returns the time of the clock. Two calls never return the same instant, so that the events of a client have an
+// order.
 func (c *localClient) now() int64 {
 	c.last = max(c.last+1, c.Clock.Now())
 	return c.last
 }
 
-// cycle acquires, holds and releases once.
+// cycle acquires, holds and releases once, and returns the Cycle to report.
 func (c *localClient) cycle(ctx context.Context, step Step) Cycle {
 	made := Cycle{Asked: c.now()}
 	lease, err := Acquire(c.going, c.locker, c.Keys[step.Key], c.Timeout)
@@ -123,8 +125,8 @@ func (c *localClient) cycle(ctx context.Context, step Step) Cycle {
 	return made
 }
 
-// ErrorOf converts the error of a lock operation in ctx to a CycleError. limited means that the operation also had a
-// timeout.
+// ErrorOf converts err, the error of a lock operation that was called with ctx, to a CycleError. limited means that the
+// operation also had a timeout.
 func ErrorOf(ctx context.Context, err error, limited bool) CycleError {
 	if ctx.Err() != nil { // regardless of the error that the lock returned
 		err = context.Canceled

@@ -13,9 +13,9 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// If a server loses the keys of locks, it admits a second holder. The run is then invalid, reports the server as the
+// A server that loses the keys of locks admits a second holder. The run is then invalid, reports the server as the
 // cause, and reports no broken claim of the lock.
-func TestAServerThatLosesKeys(t *testing.T) {
+func TestServerThatLosesKeys(t *testing.T) {
 	type client = redis.UniversalClient
 	for _, test := range []struct {
 		name, says string

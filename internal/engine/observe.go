@@ -12,7 +12,7 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// snapshot is the state of all counters at one instant.
+// snapshot holds the counters of the servers, the strategy and this process at one instant.
 type snapshot struct {
 	server   *results.Reading
 	hub      *results.Reading // reading of Job.Hub; only at the window's ends
@@ -26,7 +26,7 @@ type snapshot struct {
 	health   measure.Health
 }
 
-// observed has the engine's own observations of the window, apart from the clients' records.
+// observed holds the engine's own observations of the window, apart from the clients' records.
 type observed struct {
 	opened, closed *snapshot // nil if the window never opened
 	peak           *results.ServerPeak
@@ -67,7 +67,8 @@ func (r *run) snapshot(ctx context.Context) *snapshot {
 var errInterrupted = errors.New("interrupted")
 
 // observe waits for the beginning and the end of the window and reads the servers' counters at both. Then it closes the
-// window. If ctx ends or the servers are gone, it closes the window early; it returns an error if they are gone.
+// window. If ctx ends or the servers stop replying, observe closes the window early. If the servers stopped replying,
+// it also returns an error.
 func (r *run) observe(ctx context.Context) (observed, error) {
 	var o observed
 	always := context.WithoutCancel(ctx)
@@ -88,10 +89,10 @@ func (r *run) observe(ctx context.Context) (observed, error) {
 		o.closed = r.edge(always)
 		r.markEnd(o.closed.server)
 		if r.remote() && o.closed.server == nil && !r.dead.Load() && (err == nil || errors.Is(err, errInterrupted)) {
-			err = errors.Join(r.stillThere(always), err)
+			err = errors.Join(r.checkServersAlive(always), err)
 		}
 		if gone := context.Cause(r.life); gone != nil && !errors.Is(err, gone) {
-			// The servers stopped answering during the snapshot.
+			// The heartbeat found during the snapshot that the servers had stopped replying.
 			err = errors.Join(gone, err)
 		}
 	}
@@ -104,7 +105,8 @@ func (r *run) observe(ctx context.Context) (observed, error) {
 	return o, err
 }
 
-// awaitFaults waits until no fault is under way.
+// awaitFaults waits until no fault is under way. It returns an ErrServerGone if a fault could not be injected or
+// undone.
 func (r *run) awaitFaults() error {
 	failure := r.faults.wait()
 	if failure != nil {
@@ -118,11 +120,11 @@ func (r *run) awaitFaults() error {
 // negligible.
 const sampling = time.Second
 
-// glance limits the duration of one such reading, because the next one is due after it.
-const glance = sampling
+// readingLimit limits the duration of one reading inside the window, because the next reading is then due.
+const readingLimit = sampling
 
-// await waits until an instant or until the window closes early. If look is not nil, it calls look at the beginning and
-// every second.
+// await returns at the instant until, or earlier if the window closes early. If look is not nil, await calls it at the
+// beginning and every second. await returns errInterrupted if ctx ends, or the reason if the heartbeat ends the run.
 func (r *run) await(ctx context.Context, until time.Time, look func()) error {
 	due := time.NewTimer(time.Until(until))
 	defer due.Stop()
@@ -155,7 +157,7 @@ func (r *run) sample(ctx context.Context, o *observed) {
 	if r.faults.halted() {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, glance)
+	ctx, cancel := context.WithTimeout(ctx, readingLimit)
 	defer cancel()
 	reading := r.read(ctx)
 	r.note(func(now int64) {
@@ -186,8 +188,8 @@ func (r *run) sample(ctx context.Context, o *observed) {
 	o.peak.Raise(reading.Clients, reading.Memory, r.Target.Subscriptions(ctx))
 }
 
-// timeline divides the window into slices of one second. When there would be more than mostSlices, the slices become
-// two seconds long, then four, and so on.
+// timeline divides the window into slices of one second. When there are mostSlices slices, it merges them in pairs, so
+// that the slices become two seconds long, then four, and so on.
 type timeline struct {
 	slices    []results.Slice
 	every     int // calls of markAt per slice
@@ -195,7 +197,7 @@ type timeline struct {
 	last      instant
 }
 
-// instant has the counters at one edge of a slice.
+// instant holds the counters at one edge of a slice.
 type instant struct {
 	at     time.Duration // since the window opened
 	grants int64
@@ -204,7 +206,8 @@ type instant struct {
 
 const mostSlices = 1024
 
-// markAt adds the counts since the last call to the timeline. The first call only sets the starting point.
+// markAt counts its calls. Every timeline.every calls it adds a slice with the counts since the previous slice. The
+// first call only sets the starting point.
 func (r *run) markAt(at int64, reading *results.Reading) {
 	t := &r.timeline
 	now := instant{at: time.Duration(at - r.window.Open), grants: r.recorded(), server: reading}
@@ -224,10 +227,10 @@ func (r *run) markAt(at int64, reading *results.Reading) {
 	}
 }
 
-// short is the length below which the rest of a window is not added as a slice.
+// short is the minimum length of the last slice of a window.
 const short = 100 * time.Millisecond
 
-// markEnd adds the rest of the window to the timeline.
+// markEnd adds the time since the last slice to the timeline, unless that time is shorter than short.
 func (r *run) markEnd(reading *results.Reading) {
 	r.note(func(now int64) {
 		t := &r.timeline

@@ -11,7 +11,6 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// witness is an Observer that stores all calls.
 type witness struct {
 	mu                 sync.Mutex
 	acquired           []Acquisition
@@ -30,7 +29,7 @@ func (w *witness) note(what func()) {
 	what()
 }
 
-func TestTheObserverSeesWhatIsReported(t *testing.T) {
+func TestObserverMatchesReport(t *testing.T) {
 	v := lock(t, strategies.Info{Capacity: 1}, 1, wait)
 	seen := &witness{}
 	run := do(t, v, workload(nil), func(j *Job) { j.Observer = seen })
@@ -55,14 +54,15 @@ func TestTheObserverSeesWhatIsReported(t *testing.T) {
 	}
 }
 
-// Second and Watch receive once a second what has happened so far, and the final report contradicts none of it.
-func TestThoseWhoWatchSeeTheRunSoFar(t *testing.T) {
+// The engine calls Watch once a second with the results so far and the open waits. The final counts must not be lower
+// than those of the last call.
+func TestWatchShowsRunSoFar(t *testing.T) {
 	v := lock(t, strategies.Info{Capacity: 1}, 1, wait)
 	var seen []results.Run
 	var waiting [][]results.Wait
 	w := workload(func(w *workloads.Spec) {
-		// The readings are half a millisecond after the end of a turn, because events at the same instant have no defined
-		// order.
+		// With this warm-up, the engine calls Watch half a millisecond after the end of a turn. At the same instant, the
+		// order of the two events would be undefined.
 		w.Warmup, w.Duration = workloads.Duration(20500*time.Microsecond), workloads.Duration(4500*time.Millisecond)
 	})
 	run := do(t, v, w, func(j *Job) {
@@ -102,8 +102,9 @@ func TestThoseWhoWatchSeeTheRunSoFar(t *testing.T) {
 	}
 }
 
-// The figures of a run under way include holds and waits that have not ended.
-func TestARunUnderWayHasWhatHasNotEnded(t *testing.T) {
+// Watch is called while one client holds the lock and seven wait. The figures must include this hold and these waits up
+// to the time of the call.
+func TestRunUnderWayIncludesOpenWaits(t *testing.T) {
 	t.Parallel()
 	v := lock(t, strategies.Info{Capacity: 1, Claims: strategies.Claims{Exclusion: true}}, 1, wait)
 	w := workload(func(w *workloads.Spec) {

@@ -1,7 +1,7 @@
 package engine
 
-// How the clients of a workload support faults of clients: they let a target acquire its lock first, and a holder keeps
-// its lock while a fault needs it to be held.
+// This file lets targets of faults precede the clients of a workload. The clients let a target acquire its lock first,
+// and a holder keeps its lock while a fault needs the lock to be held.
 
 import (
 	"context"
@@ -9,21 +9,21 @@ import (
 	"time"
 )
 
-// precedence coordinates the clients of a workload with the targets of faults.
+// precedence makes the clients of a workload give way to the targets of faults.
 type precedence struct {
 	over  <-chan struct{}               // closed at the end of the window
 	first atomic.Pointer[chan struct{}] // closed when the targets that go first are served; nil before the first target
 	pins  chan pin                      // a holder that receives one keeps its lock
 }
 
-// pin makes a client keep a lock.
+// pin is a fault's request to a holder to report the number of its key and to keep its lock.
 type pin struct {
 	key   chan int        // receives the number of the key; buffered
 	until <-chan struct{} // closed when the client may continue
 }
 
-// grace is how long a target competes with the workload's clients for its lock. After that they stand back, because a
-// client that reacquires its lock at once could otherwise prevent the fault.
+// grace is how long a target competes with the workload's clients for its lock. After grace, the clients stand back.
+// Otherwise a client that reacquires its lock at once could prevent the fault.
 const grace = 100 * time.Millisecond
 
 func newPrecedence(over <-chan struct{}) *precedence {
@@ -47,8 +47,8 @@ func (p *precedence) goFirst(served <-chan struct{}) {
 	}
 }
 
-// standBack makes a client of the workload wait until the targets that go first are served.
-func (p *precedence) standBack() {
+// yieldToTargets makes a client of the workload wait until the targets that go first are served.
+func (p *precedence) yieldToTargets() {
 	if first := p.first.Load(); first != nil {
 		select {
 		case <-*first:
@@ -69,7 +69,7 @@ func (p *precedence) pinHolder(ctx context.Context) (key int, err error) {
 	}
 }
 
-// keepLock blocks the holder of a key, so that it keeps the lock, if a fault waits for a holder.
+// keepLock blocks the holder of a key if a fault waits for a holder, so that this holder keeps the lock.
 func (p *precedence) keepLock(key int) {
 	select {
 	case h := <-p.pins:

@@ -7,14 +7,15 @@ import (
 	"time"
 )
 
-// If a target is not served within grace, clients stand back until it and all earlier targets are served.
-func TestClientsStandBackForTargets(t *testing.T) {
+// A fault's target requests the lock like any other client for the duration grace. If it has no lease by then, the
+// other clients must pause until this target and all earlier targets have been served.
+func TestClientsYieldToTargets(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p := newPrecedence(t.Context().Done())
 		began := time.Now()
 		waited := func() time.Duration {
-			p.standBack()
+			p.yieldToTargets()
 			return time.Since(began)
 		}
 		first, second := make(chan struct{}), make(chan struct{})
@@ -33,8 +34,8 @@ func TestClientsStandBackForTargets(t *testing.T) {
 	})
 }
 
-// The clients of a workload return at the end of the window even if a target waits for ever.
-func TestClientsStandBackUntilTheWindowEnds(t *testing.T) {
+// A fault's target waits for ever. The clients that let it go first must return at the end of the window.
+func TestClientsYieldUntilWindowEnds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		window, end := context.WithTimeout(t.Context(), time.Second)
@@ -45,14 +46,15 @@ func TestClientsStandBackUntilTheWindowEnds(t *testing.T) {
 		go p.goFirst(served)
 		time.Sleep(2 * grace)
 		began := time.Now()
-		if p.standBack(); time.Since(began) != time.Second-2*grace {
+		if p.yieldToTargets(); time.Since(began) != time.Second-2*grace {
 			t.Errorf("clients stood back for %v", time.Since(began))
 		}
 	})
 }
 
-// One holder keeps its lock while a fault needs it to be held. Other holders do not.
-func TestAPinnedHolderKeepsItsLock(t *testing.T) {
+// A fault waits for a client that holds a lock. The first such client must keep its lock until the fault ends, and
+// later holders must continue at once.
+func TestPinnedHolderKeepsItsLock(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p := newPrecedence(t.Context().Done())

@@ -14,9 +14,9 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// A resource that checks tokens at every access refuses a holder whose lease has expired. A resource that checks only
-// writes accepts some of its updates.
-func TestAResourceRefusesStaleTokens(t *testing.T) {
+// Some holds outlive the TTL. A resource that checks the token at every access must refuse updates, and none may be
+// lost. One that checks only writes must refuse updates too, but some must still be lost.
+func TestResourceRefusesStaleTokens(t *testing.T) {
 	server := redistest.Start(t)
 	for _, test := range []struct {
 		fence          workloads.Fence
@@ -53,7 +53,7 @@ func TestAResourceRefusesStaleTokens(t *testing.T) {
 
 // One release triggers an attempt by one waiter, by one waiter per instance, or by all waiters, depending on the
 // strategy.
-func TestAHerdShowsWhatOneReleaseSetsOff(t *testing.T) {
+func TestAttemptsPerRelease(t *testing.T) {
 	server := redistest.Start(t)
 	for _, test := range []struct {
 		strategy    string
@@ -81,10 +81,9 @@ func TestAHerdShowsWhatOneReleaseSetsOff(t *testing.T) {
 	}
 }
 
-// tooBusy reports whether a run is invalid only because the machine was too busy.
 func tooBusy(why results.Remark) bool { return why.Code == results.SeenLate }
 
-func TestASpinningHolderIsExact(t *testing.T) {
+func TestSpinningHoldIsExact(t *testing.T) {
 	run, err := job(t, redistest.Start(t), "spin", func(w *workloads.Spec) {
 		w.Clients, w.Instances, w.Work, w.Hold = 1, 1, workloads.WorkSpin, workloads.Fixed(100*time.Microsecond)
 		w.Warmup, w.Iterations = 0, 300
@@ -92,15 +91,15 @@ func TestASpinningHolderIsExact(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A timer would have taken a millisecond.
+	// The work spins for 100 µs. A hold that a timer ended would last a millisecond or more.
 	if hold := run.Speed.Hold.P50.NS; hold < int64(100*time.Microsecond) || hold > int64(time.Millisecond) {
 		t.Errorf("a hold of 100 µs took %v", time.Duration(hold))
 	}
 }
 
-// Holds that outlived their leases are reported even if the lock kept its claim. With a watchdog a client may hold for
-// any time.
-func TestHoldsThatOutliveTheirLeaseAreSaid(t *testing.T) {
+// If holds outlive their leases, the run must get a label, even if no two holders overlap. A lock with a watchdog
+// extends its leases and must get no such label.
+func TestHoldsBeyondLeaseAreLabelled(t *testing.T) {
 	redis := redistest.Start(t)
 	for _, test := range []struct {
 		strategy  string
@@ -127,7 +126,7 @@ func TestHoldsThatOutliveTheirLeaseAreSaid(t *testing.T) {
 	}
 }
 
-// interrupting is a Target that interrupts the run during a reading.
+// interrupting is a Target whose Read interrupts the run while the run measures.
 type interrupting struct {
 	store.Target
 	measuring atomic.Bool
@@ -141,8 +140,9 @@ func (i *interrupting) Read(ctx context.Context) (results.Reading, error) {
 	return i.Target.Read(ctx)
 }
 
-// A reading that an interrupt cuts short does not count as an error.
-func TestAnInterruptedLookIsNoError(t *testing.T) {
+// The test interrupts the run while it reads the server's counters, which cancels the reading. The report must not
+// count the cancelled reading as an error.
+func TestInterruptedReadingIsNotAnError(t *testing.T) {
 	j := job(t, redistest.Start(t), "spin", func(w *workloads.Spec) { w.Duration = workloads.Duration(time.Minute) })
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

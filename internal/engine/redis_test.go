@@ -25,7 +25,7 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// Only some strategies are registered, so that a change to another lock does not invalidate Go's cached test results.
+// Only these strategies are registered, so that a change to any other does not invalidate Go's cached test results.
 func init() {
 	strategies.RegisterStrategy(append(baselines.Strategies(), blpop.Strategy(), handoff.Strategy())...)
 	strategies.RegisterStrategy(append(polled.Strategies(), redisson.Strategies()...)...)
@@ -54,7 +54,7 @@ func job(t *testing.T, server *redistest.Server, strategy string, change func(*w
 	return engine.Job{Strategy: v, Workload: w, Target: target, Session: "e5700000", Number: 1, Round: 1, Order: 1}
 }
 
-func TestLostUpdatesAreCountedInTheDataItself(t *testing.T) {
+func TestLostUpdatesAreCountedInData(t *testing.T) {
 	server := redistest.Start(t)
 	for _, test := range []struct {
 		strategy string
@@ -77,8 +77,9 @@ func TestLostUpdatesAreCountedInTheDataItself(t *testing.T) {
 	}
 }
 
-// The server's counts in the report agree with those that an independent observer reads.
-func TestTheServersCountsAreTheObservers(t *testing.T) {
+// Before and after a run, an observer reads the server's command count. The report must count the same commands, except
+// those of the observer.
+func TestServerCountsMatchObserver(t *testing.T) {
 	server := redistest.Start(t)
 	j := job(t, server, "spin", func(w *workloads.Spec) {
 		w.Clients, w.Instances, w.Warmup, w.Iterations = 1, 1, 0, 2000
@@ -98,13 +99,13 @@ func TestTheServersCountsAreTheObservers(t *testing.T) {
 	if *whole.OtherTraffic > 1 {
 		t.Errorf("%.2f %% other clients' traffic on a server of our own", *whole.OtherTraffic)
 	}
-	// A single client sends SET and then EVALSHA, which calls GET and DEL.
+	// The server counts four commands per turn: SET, and EVALSHA, whose script calls GET and DEL.
 	if extra := *whole.Calls - 4*whole.Acquisitions; extra < 0 || extra > 200 {
-		// The extra commands connect, look for leftovers, ping the server and clean up.
+		// The extra commands are those of connecting, of the pings, of the search for leftovers and of the cleanup.
 		t.Errorf("%d commands for %d acquisitions, want 4 for each", *whole.Calls, whole.Acquisitions)
 	}
-	// The server's counts and the engine's are not read at the same instant, so on a busy machine some turns lie between
-	// the two.
+	// The engine's counts and the server's are read at slightly different instants. On a busy machine, some turns
+	// therefore count for only one of them.
 	window := run.Server.Window
 	if window == nil {
 		t.Fatalf("no counts of the window: %v", run.Labels)
@@ -120,7 +121,7 @@ func TestTheServersCountsAreTheObservers(t *testing.T) {
 	}
 }
 
-// observe reads the number of executed commands through a separate connection.
+// observe returns how many commands the server has executed, as read through a separate connection.
 func observe(t *testing.T, server *redistest.Server) int64 {
 	t.Helper()
 	target, err := servers.Open(t.Context(), servers.Options{Address: server.URL(), RunID: "observer"})
@@ -135,7 +136,7 @@ func observe(t *testing.T, server *redistest.Server) int64 {
 	return *reading.Since(results.Reading{Commands: map[string]int64{}}, 0).Calls
 }
 
-// eventually is an Observer that calls a function at the nth acquisition of the window.
+// eventually is an Observer that calls do at the nth acquisition of the window.
 type eventually struct {
 	n  atomic.Int64
 	do func()
@@ -149,7 +150,7 @@ func (e *eventually) Acquired(a engine.Acquisition) {
 	}
 }
 
-func TestARunEndsWhenRedisDies(t *testing.T) {
+func TestRunEndsWhenRedisDies(t *testing.T) {
 	server := redistest.Start(t)
 	j := job(t, server, "spin", func(w *workloads.Spec) { w.Duration = workloads.Duration(time.Minute) })
 	kill := &eventually{do: server.Kill}
@@ -167,7 +168,8 @@ func TestARunEndsWhenRedisDies(t *testing.T) {
 	}
 }
 
-// silences injects faults of a node. The first has no effect; each later one makes the server silent for 5 s.
+// silences injects node faults into one server. The first fault has no effect, and each later one pauses the server
+// until it ends.
 type silences struct {
 	store.Faults
 	server *redistest.Server
@@ -187,9 +189,9 @@ func (s *silences) Prepare(context.Context, workloads.Fault, store.RunMarks) (st
 	}, nil
 }
 
-// Two nodes that are down at the same time can exceed what a quorum tolerates, so their silence does not end the run. A
-// single node down does not explain silence.
-func TestFaultsTogetherExplainASilence(t *testing.T) {
+// With two nodes down at a time, a quorum may be impossible, so the run must continue although the server is silent.
+// With one node down, a quorum is possible, so the silence must end the run.
+func TestConcurrentFaultsExplainSilence(t *testing.T) {
 	t.Parallel()
 	for begun, want := range []error{nil, engine.ErrServerGone} {
 		t.Run(fmt.Sprint(2-begun), func(t *testing.T) {
@@ -207,9 +209,9 @@ func TestFaultsTogetherExplainASilence(t *testing.T) {
 	}
 }
 
-// The counters are read at both ends of the window. If the server does not answer then, the run is INVALID and reports
-// the server, not a busy generator, as the cause.
-func TestAServerThatIsSilentAtTheWindowsEndIsNamed(t *testing.T) {
+// The server stops replying before the end of the window, when its counters are read again. The run must be invalid
+// because of the server, not because of a busy generator.
+func TestServerSilentAtWindowEnd(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	j := job(t, server, "spin", func(w *workloads.Spec) { w.Duration = workloads.Duration(700 * time.Millisecond) })
@@ -232,7 +234,7 @@ func TestAServerThatIsSilentAtTheWindowsEndIsNamed(t *testing.T) {
 
 // A stall of the server for one second shows in the percentiles of an open loop, because waits count from the intended
 // start of their arrivals.
-func TestAStallShowsInTheOpenLoop(t *testing.T) {
+func TestStallShowsInOpenLoop(t *testing.T) {
 	server := redistest.Start(t)
 	j := job(t, server, "spin", func(w *workloads.Spec) {
 		w.Clients, w.Instances, w.Rate = 200, 2, 200
@@ -250,7 +252,8 @@ func TestAStallShowsInTheOpenLoop(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A quarter of the arrivals fall into the stall, and one arrival in twenty waits for more than 0.8 s.
+	// A quarter of the arrivals fall into the stall of one second. Those in its first fifth, 5 % of all, wait for more
+	// than 0.8 s, so the 99th percentile is above 0.8 s.
 	if p := run.Waiting.PerAcquisition.P99; p == nil || time.Duration(p.NS) < 800*time.Millisecond {
 		t.Errorf("p99 %+v, invalid %v, errors %v", p, run.Invalid, run.Errors)
 	}
@@ -262,8 +265,9 @@ func TestAStallShowsInTheOpenLoop(t *testing.T) {
 	}
 }
 
-// Two variants of a lock contend for the same counter, each with half of the clients.
-func TestAMixedStrategyContendsForTheSameKeys(t *testing.T) {
+// Two variants are mixed, each with half of the clients, and all clients update the same counter. With pubsub and gated
+// pubsub, no update may be lost. With noop, which excludes no client, updates must be lost.
+func TestMixedStrategySharesKeys(t *testing.T) {
 	server := redistest.Start(t)
 	for list, loses := range map[string]bool{"pubsub+gated:pubsub": false, "noop+noop": true} {
 		mixed, err := strategies.ParseVariants(list)

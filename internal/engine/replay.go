@@ -14,12 +14,12 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// mostCycles limits the memory for cycles that are not recorded yet, about 200 bytes each.
+// mostCycles limits the number of cycles that are not recorded yet. Each of them takes about 200 bytes.
 const mostCycles = 2 << 20
 
 // driven collects the cycles of a run with drivers, including those of clients in this process that contend with a
-// driver's clients. The events on a key must be recorded in order. Therefore an event is recorded only when every
-// client has reported all that it did before: see advance.
+// driver's clients. The events on a key must be recorded in order. Therefore advance records an event only when every
+// client has reported everything that it did before that event.
 type driven struct {
 	start int64 // when the clients start
 
@@ -37,7 +37,7 @@ type driven struct {
 	grants  []measure.Grant
 	ends    []int64 // by client, the end of the last cycle that was recorded
 	slack   []int64 // by client, the remaining ns of its last think
-	// unended counts the waits of drivers' clients that were open at the end of the run and may still be.
+	// unended counts the waits of drivers' clients that were open at the end of the run and may still be open.
 	unended int
 	own     float64 // ns in the window that drivers used for themselves: no wait, hold, release or requested think
 }
@@ -48,8 +48,9 @@ type reported struct {
 	Step
 }
 
-// The kinds of events. Events at the same instant are recorded in this order, so that a lease that ends when another
-// begins does not overlap it. A lease of length 0 ends before another begins.
+// These are the kinds of events. Events at the same instant are recorded in this order, so that a lease that ends when
+// another begins does not overlap it. grantedAndReleases is the grant of a lease of length 0, which ends before any
+// other lease begins.
 const (
 	releases = iota
 	givesUp
@@ -59,7 +60,8 @@ const (
 	noted
 )
 
-// event is one step of a client's cycle, or a function to call at that point of the record.
+// event is one event of a client's cycle, such as the grant of a lease, or a function to call at that point of the
+// record.
 type event struct {
 	at    int64
 	kind  int
@@ -86,7 +88,8 @@ func (r *run) note(do func(now int64)) {
 	r.driven.add(event{at: r.clock.Now(), kind: noted, note: do})
 }
 
-// report stores the cycles that a driver reports.
+// report stores the cycles that a driver reports. It returns an error if more than mostCycles would wait to be
+// recorded.
 func (d *driven) report(steps []Step, cycles []Cycle) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -94,8 +97,8 @@ func (d *driven) report(steps []Step, cycles []Cycle) error {
 		return errors.New("the run is over")
 	}
 	if d.kept+len(cycles) > mostCycles {
-		return fmt.Errorf("more than %d cycles cannot be recorded until every client has reported: use a longer --hold or a "+
-			"shorter --duration", mostCycles)
+		return fmt.Errorf("lockbench cannot keep more than %d cycles while a client has not reported yet; use a longer "+
+			"--hold or a shorter --duration", mostCycles)
 	}
 	d.kept += len(cycles)
 	d.cycles += int64(len(cycles))
@@ -130,8 +133,8 @@ func (d *driven) add(e event) {
 	d.pending = append(d.pending, e)
 }
 
-// due converts the reported cycles to events. It returns, in order, the events up to now that no later report can
-// precede. It sorts only these, because a client with a long wait may hold back millions.
+// due converts the reported cycles to events. It returns, in order, the events up to now that no event reported later
+// can precede. It sorts only these, because a client with a long wait may hold back millions of other events.
 func (d *driven) due(now int64) (due []event) {
 	d.mu.Lock()
 	all := d.reported

@@ -17,7 +17,7 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// control has the contexts that stop the clients of a run.
+// control holds the contexts that stop the clients of a run.
 type control struct {
 	acquire       context.Context // ends when the run is over: no client waits any longer
 	cancelAcquire context.CancelFunc
@@ -28,8 +28,8 @@ type control struct {
 	running       sync.WaitGroup
 }
 
-// mostFollowed is the largest clients × keys for which the run records which client reacquires a key. Each pair takes 8
-// bytes.
+// mostFollowed is the largest product of clients and keys for which the run records how soon each client reacquires a
+// key. Each pair of a client and a key takes 8 bytes.
 const mostFollowed = 4 << 20
 
 // start starts all clients at the same instant and plans the window, which opens after the warm-up.
@@ -110,8 +110,8 @@ func (r *run) start(ctx context.Context) {
 	r.faults.start()
 }
 
-// clientRandom returns a client's source of random numbers for a round. Each client has one, so that its draws do not
-// depend on the scheduling of the others.
+// clientRandom returns a client's source of random numbers for a round. Each client has its own source, so that its
+// draws do not depend on the scheduling of other clients.
 func clientRandom(w workloads.Spec, round, id int) *rand.Rand {
 	return rand.New(rand.NewPCG(uint64(w.Seed), uint64(round)<<32|uint64(id)))
 }
@@ -119,14 +119,16 @@ func clientRandom(w workloads.Spec, round, id int) *rand.Rand {
 // shared reports whether other processes take part in the run.
 func (r *run) shared() bool { return r.Generator != "" }
 
-// crowd returns the prefix of the CLIENT names of all processes in a shared run.
-func (r *run) crowd() string { return fmt.Sprintf("%s%s:run%d:", Prefix, r.Session, r.Number) }
+// sharedClientPrefix returns the prefix of the CLIENT names of all processes in a shared run.
+func (r *run) sharedClientPrefix() string {
+	return fmt.Sprintf("%s%s:run%d:", Prefix, r.Session, r.Number)
+}
 
 // punctual is how late a run may begin before it gets a label.
 const punctual = 50 * time.Millisecond
 
-// awaitStart measures the idle servers and then waits until the run begins. If the start has already passed, it returns
-// the delay, else 0.
+// awaitStart measures the idle servers and then waits until the run begins. late is how late the run begins, or 0 if
+// that delay is at most punctual.
 func (r *run) awaitStart(ctx context.Context) (idle *idleCost, late time.Duration, err error) {
 	if r.Begin == nil {
 		return r.idleCPU(ctx), 0, nil
@@ -154,7 +156,7 @@ type idleCost struct {
 	reading float64 // CPU seconds for one reading of the counters
 }
 
-// idleCPU measures the idle cost; it returns nil if the servers do not report their CPU time.
+// idleCPU measures the idle cost. It returns nil if the servers do not report their CPU time.
 func (r *run) idleCPU(ctx context.Context) *idleCost {
 	if !r.remote() {
 		return nil
@@ -181,9 +183,9 @@ func (r *run) idleCPU(ctx context.Context) *idleCost {
 	return &idleCost{cores: max(0, *to.CPU-*from.CPU-reading) / seconds, reading: reading}
 }
 
-// idleTogether is idleCPU for several generators. It measures shortly before their common start, when all are connected
-// and none prepares or drains. Each generator takes one reading per second, as in the window, so cores includes the
-// cost of all readings.
+// idleTogether does the work of idleCPU if several generators take part. It measures shortly before their common start,
+// when all are connected and none prepares or drains. Each generator takes one reading per second, as in the window.
+// The measured CPU time therefore includes the cost of all readings.
 func (r *run) idleTogether(ctx context.Context, start time.Time) *idleCost {
 	const before = 2 * sampling
 	if !r.remote() || time.Until(start) < before {
@@ -199,12 +201,13 @@ func (r *run) idleTogether(ctx context.Context, start time.Time) *idleCost {
 	return &idleCost{cores: max(0, *to.CPU-*from.CPU) / to.At.Sub(from.At).Seconds()}
 }
 
-// goodbyes is how long the last generator waits until the others have left the run. All windows end at the same time.
+// goodbyes limits the time for which the last generator waits until the others have left the run. A few seconds
+// suffice, because all windows end at the same time.
 const goodbyes = 5 * time.Second
 
-// last reports whether all other processes have left the run; from then on the keys on the
-// servers do not change. Among the remaining processes only the one with the
-// greatest name waits for the others; the rest return false at once.
+// last reports whether all other processes have left the run, so that the keys on the servers no longer change. Of the
+// processes that are still connected, only the one with the greatest name waits for the others, for at most goodbyes.
+// Every other process gets false at once.
 func (r *run) last(ctx context.Context) bool {
 	if !r.shared() {
 		return true
@@ -214,16 +217,16 @@ func (r *run) last(ctx context.Context) bool {
 		hub, ok = r.Target.(store.Hub)
 	}
 	if !ok {
-		r.errors.add(errors.New("look for the other generators: the run has no Redis that they share"))
+		r.errors.add(errors.New("find the other generators: the run has no Redis that all generators share"))
 		return false
 	}
 	deadline := time.Now().Add(goodbyes)
 	for !r.dead.Load() {
 		attempt, cancel := context.WithTimeout(ctx, patience)
-		names, err := hub.Connected(attempt, r.crowd())
+		names, err := hub.Connected(attempt, r.sharedClientPrefix())
 		cancel()
 		if err != nil {
-			r.errors.add(fmt.Errorf("look for the other generators: %w", err))
+			r.errors.add(fmt.Errorf("find the other generators: %w", err))
 			return false
 		}
 		others := slices.DeleteFunc(names, func(name string) bool { return name == r.name })

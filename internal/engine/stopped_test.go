@@ -21,7 +21,8 @@ import (
 
 const toBeStopped = "LOCKBENCH_TEST_TO_BE_STOPPED"
 
-// TestHelperStopped runs in a child process, which the other tests stop during its run.
+// TestHelperStopped is the body of the child process that runElsewhere starts. It executes a run and prints its phases
+// and its results.
 func TestHelperStopped(t *testing.T) {
 	if os.Getenv(toBeStopped) == "" {
 		t.Skip("it is for another test")
@@ -75,7 +76,7 @@ func runElsewhere(t *testing.T, during func(*os.Process) error) results.Run {
 	return run
 }
 
-func TestAGeneratorThatWasStoppedIsInvalid(t *testing.T) {
+func TestStoppedGeneratorIsInvalid(t *testing.T) {
 	t.Parallel()
 	const pause = 2 * time.Second
 	run := runElsewhere(t, func(p *os.Process) error {

@@ -54,8 +54,8 @@ func (r *run) summarise(o observed, whole *results.ServerDelta, idle *idleCost, 
 	return result
 }
 
-// lostKeys returns how the servers lost keys, apart from the losses that the workload's faults caused. In that case no
-// claim of the lock can be judged, so the run is invalid and reports no broken claim.
+// lostKeys returns a reason for each way in which the servers lost keys. Losses that the workload's faults caused do
+// not count. If keys were lost, no claim of the lock can be judged, so the run is invalid and reports no broken claim.
 func (r *run) lostKeys(result *results.Run, between *results.ServerDelta) results.Remarks {
 	if !r.info.OnRedis() {
 		return nil // the locks of the other stores outlive a restart, or end with their sessions
@@ -70,7 +70,7 @@ func (r *run) lostKeys(result *results.Run, between *results.ServerDelta) result
 	return why
 }
 
-// soFar returns the run as measured until the instant at. ages are those of the open waits; reading may be nil.
+// soFar returns the run as measured until the instant at. ages holds the ages of the open waits. reading may be nil.
 func (r *run) soFar(opened snapshot, reading *results.Reading, at int64, ages []results.Wait) results.Run {
 	now := snapshot{
 		server: reading, readings: r.readings.Load(), probes: r.probes(), grants: r.recorded(), pools: opened.pools,
@@ -114,8 +114,8 @@ func (r *run) increments(record *results.Record) {
 	}
 }
 
-// crowded is the minimum share of acquisitions for which a client was waiting at the previous release. From this share
-// on the lock counts as always contended.
+// crowded is the share of acquisitions that must be handoffs for a lock to count as always contended. An acquisition is
+// a handoff if a client was waiting at the previous release.
 const crowded = 0.99
 
 // contended reports whether clients always waited for the lock. With several keys it also requires that clients choose
@@ -125,7 +125,7 @@ func (r *run) contended(s results.Speed) bool {
 	return r.info.Capacity == 1 && !skewed && float64(s.Handoff.Count) >= crowded*float64(s.Acquisitions)
 }
 
-// between adds the counts of the servers and the strategies between two snapshots to the result.
+// between adds to the result what the servers and the strategies counted between two snapshots.
 func (r *run) between(result *results.Run, from, to snapshot, idle *idleCost) {
 	grants := to.grants - from.grants
 	if grants == 0 || r.missed(grants, result.Speed.Acquisitions) {
@@ -148,8 +148,9 @@ func (r *run) between(result *results.Run, from, to snapshot, idle *idleCost) {
 	}
 }
 
-// probed records what the strategy counted between two snapshots. A lock that reported no attempt must have made some,
-// so their number is unknown. The same applies to wake-ups if a client waited.
+// probed records what the strategy counted between two snapshots. A lock that has reported no attempt does not report
+// attempts at all, so their number is unknown. In the same way, the number of wake-ups is unknown if a client waited
+// and the lock has reported none.
 func probed(record *results.Record, from, to strategies.ProbeCounts, grants int64, waited bool) {
 	record.Granted = grants
 	if to.Attempts > 0 {
@@ -179,7 +180,8 @@ func generator(from, to snapshot) results.Generator {
 	}
 }
 
-// others adds the CPU share of this machine that processes other than lockbench and its Redis used.
+// others adds the share of this machine's CPU time that processes other than lockbench, its drivers and its servers
+// used.
 func (r *run) others(result *results.Run, from, to snapshot) {
 	g := &result.Generator
 	g.Steal = to.health.StolenSince(from.health)
@@ -215,13 +217,14 @@ func spent(from, to *results.Reading) (float64, bool) {
 	return *to.CPU - *from.CPU, true
 }
 
-// missed reports whether the grants between the two snapshots differ too much from those in the window. In a short
-// window late snapshots would describe another interval than the window.
+// missed reports whether the grants between the two snapshots differ from those in the window by more than
+// observedLimit allows. Snapshots that were taken late cover an interval that differs from the window. The difference
+// matters most if the window is short.
 func (r *run) missed(seen, granted int64) bool {
 	return math.Abs(float64(seen-granted)) > observedLimit*float64(granted)
 }
 
-// mostLeftovers is how many leftovers the report lists by name. It only counts the others.
+// mostLeftovers is how many leftovers the report lists by name. The report only counts any others.
 const mostLeftovers = 20
 
 func (r *run) safety(left []string) results.Safety {

@@ -1,6 +1,6 @@
 package engine
 
-// The simulated process that a fault of clients hits.
+// This file implements the simulated process that a fault of clients hits.
 
 import (
 	"context"
@@ -39,10 +39,10 @@ type faultTarget struct {
 	dead  bool
 }
 
-// strangers distinguishes the seeds of targets from those of the workload's clients, whose numbers are smaller.
-const strangers = 1 << 31
+// targetSeedOffset distinguishes the seeds of targets from those of the workload's clients, whose numbers are smaller.
+const targetSeedOffset = 1 << 31
 
-// target opens a faultTarget with this many clients.
+// target opens a faultTarget with the given number of clients.
 func (f *faults) target(clients int) (*faultTarget, error) {
 	r := f.run
 	t := &faultTarget{
@@ -50,7 +50,7 @@ func (f *faults) target(clients int) (*faultTarget, error) {
 		instance: &instance{strategy: r.Strategy.Part(0), probe: &strategies.Probe{}},
 		wire:     newWire(r.Target.Commands),
 		random: rand.New(rand.NewPCG(uint64(r.Workload.Seed),
-			uint64(r.Round)<<32|strangers|uint64(f.targets.Add(1)))),
+			uint64(r.Round)<<32|targetSeedOffset|uint64(f.targets.Add(1)))),
 		waiter: measure.NewWaiter(r.Workload.Clients),
 	}
 	t.ctx, t.cancel = context.WithCancel(f.ctx)
@@ -82,8 +82,9 @@ func (f *faults) holder() (*faultTarget, error) {
 	return t, nil
 }
 
-// reap frees the target's resources in this process after its clients have returned. A strategy may still try to reach
-// Redis over the dead connections for some time. Its errors are ignored, and only the drain waits for it.
+// reap frees the target's resources in this process after the target's clients have returned. A strategy may still try
+// to reach Redis over the dead connections for some time. reap ignores the errors of the strategy. Only the drain at
+// the end of the run waits for the strategy.
 func (t *faultTarget) reap() {
 	t.run.control.running.Go(func() {
 		t.busy.Wait()
@@ -98,7 +99,7 @@ func (t *faultTarget) reap() {
 	})
 }
 
-// acquire waits for the lock on the target's key.
+// acquire makes the target wait for the lock on its key, and records the lease in the audit and in the fault log.
 func (t *faultTarget) acquire() error {
 	r, audit := t.run, t.run.audit[t.key]
 	asked := r.clock.Now()
@@ -130,8 +131,8 @@ func (t *faultTarget) counter() store.Counter {
 	return t.run.counter(t.instance, t.key, t.lease)
 }
 
-// startWork does the first half of the target's work. It ignores a stale token, which the second half detects too.
-// After any other error the target releases.
+// startWork does the first half of the target's work. It ignores a stale token, because the second half of the work
+// detects it too. After any other error the target releases.
 func (t *faultTarget) startWork() error {
 	if counter := t.counter(); counter != nil {
 		n, err := counter.Read(t.run.control.release)
@@ -184,11 +185,11 @@ func (t *faultTarget) crash() {
 	t.reap()
 }
 
-// kill ends the target as SIGKILL does.
+// kill ends the target as SIGKILL would. Its connections close, and a lease that arrives later has no holder.
 func (t *faultTarget) kill() {
 	t.mu.Lock()
 	if t.dead = true; t.lease != nil {
-		// Read the clock before the kill, because some stores pass the lock on within microseconds.
+		// Read the clock before the kill, because some stores grant the lock to the next client within microseconds.
 		t.run.audit[t.key].Vanish(t.waiter, t.run.clock.Now())
 	}
 	t.mu.Unlock()

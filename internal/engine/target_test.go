@@ -15,7 +15,7 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// chatty is spin with one more command while it holds the lock.
+// chatty is the lock spin, but each client sends an ECHO right after it has acquired the lock.
 type chatty struct {
 	polled.SpinLocker
 	client redis.UniversalClient
@@ -29,8 +29,9 @@ func (c chatty) Acquire(ctx context.Context, key string) (strategies.Lease, erro
 	return lease, err
 }
 
-// A lease whose reply arrives after the death of the process has no holder.
-func TestALeaseOfTheDeadIsNobodys(t *testing.T) {
+// A fault kills a client during Acquire, after its SET and before its ECHO. Redis grants the lease, but no client may
+// count as its holder.
+func TestLeaseAfterDeathHasNoHolder(t *testing.T) {
 	t.Parallel()
 	var opened atomic.Int64 // the first three are the workload's instances, and later ones are targets of faults
 	info := strategies.Info{

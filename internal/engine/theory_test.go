@@ -1,7 +1,7 @@
 //go:build !race
 
-// With the race detector these tests take minutes. internal/apps/selfcheck covers fewer customers, whose individual
-// waits are known (Lindley).
+// These tests would take minutes with the race detector. Tests in internal/apps/selfcheck have fewer customers, and
+// compare each wait with the value that Lindley's recursion gives for it.
 
 package engine_test
 
@@ -24,8 +24,7 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// independent is a Locker whose waits are exponential and independent, with a mean that depends on the client's class.
-// It excludes no client.
+// independent is a Locker that excludes no client. Its waits are independent and exponential with the given mean.
 type independent struct {
 	mu     sync.Mutex
 	random *rand.Rand
@@ -50,7 +49,7 @@ type free struct{}
 
 func (free) Release(context.Context) error { return nil }
 
-// soak selects the long tests, with enough customers for percentiles that are exact to 3 %.
+// soak enables the long tests (make soak), which have enough customers to determine percentiles to within 3 %.
 var soak = os.Getenv("LOCKBENCH_MODEL") != ""
 
 // waits runs clients of two classes, one per instance, and returns their waits. There are so many clients that chance
@@ -83,7 +82,7 @@ func waits(t *testing.T, warmup, window time.Duration, means [2]time.Duration) r
 	return run.Waiting
 }
 
-// mixture returns the q-quantile of an equal mixture of two exponential distributions with these means.
+// mixture returns the q-quantile of waits of which half are exponential with the first mean and half with the second.
 func mixture(q float64, means [2]time.Duration) float64 {
 	low, high := 0.0, 100*float64(max(means[0], means[1]))
 	for range 100 {
@@ -98,8 +97,9 @@ func mixture(q float64, means [2]time.Duration) float64 {
 	return high
 }
 
-// The percentiles of independent waits are known. The report must show them with any warm-up, although waits that ended
-// before the window opened are not observed. The same holds per client, for equal and unequal clients.
+// The true percentiles of independent waits are known. The report must show them for each length of the warm-up,
+// although it knows no wait that ended before the window opened. It must also show the true percentiles per client, for
+// clients with equal and with unequal means.
 func TestPercentilesOfIndependentWaits(t *testing.T) {
 	alike, unlike := [2]time.Duration{time.Second, time.Second}, [2]time.Duration{time.Second, time.Second / 10}
 	for _, test := range []struct {
@@ -147,7 +147,7 @@ func TestPercentilesOfIndependentWaits(t *testing.T) {
 	}
 }
 
-// closeTo reports whether a percentile equals the truth within the error due to chance, or is a valid lower bound.
+// closeTo reports whether b equals truth, up to an error due to chance, or is a lower bound that does not exceed it.
 func closeTo(b *results.Bound, truth float64) bool {
 	within := 0.06
 	if soak {
@@ -162,8 +162,8 @@ func closeTo(b *results.Bound, truth float64) bool {
 	return math.Abs(float64(b.NS)/truth-1) < within
 }
 
-// The timeline of a run grows up to 1,024 slices. After that another thousand seconds must need no more memory.
-func TestRecordingForLongAddsNoMemory(t *testing.T) {
+// After 1,100 s the timeline has its largest number of slices, 1,024. The next 1,000 s must not need more memory.
+func TestLongRecordingAddsNoMemory(t *testing.T) {
 	const early, late = 1100 * time.Second, 2100 * time.Second
 	synctest.Test(t, func(t *testing.T) {
 		used := make(chan uint64, 2)
@@ -182,7 +182,7 @@ func TestRecordingForLongAddsNoMemory(t *testing.T) {
 		if run.Speed.Acquisitions < 30_000 || run.Waiting.TimedOut < 1000 {
 			t.Errorf("only %d acquisitions, %d timed out", run.Speed.Acquisitions, run.Waiting.TimedOut)
 		}
-		// The limit corresponds to one byte per acquisition in these thousand seconds.
+		// The limit of 16 KB is about one byte for each acquisition in these 1,000 s.
 		before, after := <-used, <-used
 		t.Logf("%d bytes in use after %v, %d after %v", before, early, after, late)
 		if after > before+16<<10 {
@@ -191,7 +191,6 @@ func TestRecordingForLongAddsNoMemory(t *testing.T) {
 	})
 }
 
-// heap returns the heap memory in use after a garbage collection.
 func heap() uint64 {
 	runtime.GC()
 	runtime.GC()
@@ -200,14 +199,14 @@ func heap() uint64 {
 	return stats.HeapAlloc
 }
 
-// TestLocalIsPollaczekAndKhinchines runs in make soak. A million customers of each queue pass through the real engine,
-// its arrivals, its recorder and the lock local. TestInVirtualTimeEveryWaitIsLindleys in internal/apps/selfcheck, which
+// TestLocalMatchesPollaczekKhinchine runs in make soak. A million customers of each queue pass through the real engine,
+// its arrivals, its recorder and the lock local. TestVirtualTimeWaitsMatchLindley in internal/apps/selfcheck, which
 // always runs, compares each of 3,000 waits of the same queues with its known value. The mean wait must be
 //
 //	W = λ·E[S²] ÷ (2·(1 − λ·E[S]))
 //
 // (F. Pollaczek 1930, A. Khinchine 1932).
-func TestLocalIsPollaczekAndKhinchines(t *testing.T) {
+func TestLocalMatchesPollaczekKhinchine(t *testing.T) {
 	if !soak {
 		t.Skip("make soak runs it")
 	}

@@ -1,6 +1,6 @@
 //go:build !race
 
-// As in theory_test.go, the race detector would make the test too slow.
+// With the race detector this test would take too long.
 
 package engine_test
 
@@ -18,8 +18,9 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// crossing is a lock with exponential waits of mean 300 ms. A timeout ends longer waits, except that one in a thousand
-// gets its lease after one and a half timeouts, because the reply crossed the timeout.
+// crossing is a lock whose waits are exponential with a mean of 300 ms. Waits that would exceed the timeout end at the
+// timeout without a lease. One in a thousand of them instead gets its lease after 1.5 timeouts, as if the reply had
+// crossed the timeout.
 type crossing struct {
 	mu     sync.Mutex
 	random *rand.Rand
@@ -51,7 +52,7 @@ func (c *crossing) Acquire(ctx context.Context, _ string) (strategies.Lease, err
 
 func (c *crossing) Close() error { return nil }
 
-// cycles returns the cycles that a driver with this lock reports.
+// cycles returns the cycles that a driver with this lock reports for the clients in the assignment a.
 func (c *crossing) cycles(a engine.Assignment) (all []engine.Cycle) {
 	for _, client := range a.Clients {
 		for at := a.Start; ; {
@@ -71,9 +72,9 @@ func (c *crossing) cycles(a engine.Assignment) (all []engine.Cycle) {
 	return all
 }
 
-// The timeout ends 37 % of all waits, and a few others last longer. A threshold beyond the timeout must not pass
-// because of those few. This holds for locks in this process and in drivers, in closed and open loops.
-func TestNoThresholdPassesBeyondTheTimeout(t *testing.T) {
+// The timeout ends 37 % of all waits, and a few others get a lease after it. These few must not make a threshold beyond
+// the timeout pass, for a lock in this process or in a driver, in a closed or an open loop.
+func TestThresholdBeyondTimeoutFails(t *testing.T) {
 	t.Parallel()
 	info := strategies.Info{Name: "crossing", Summary: "waits that cross their timeout"}
 	lock := strategies.Unlisted(info, func(strategies.Config) (strategies.Locker, error) {
@@ -124,7 +125,8 @@ func TestNoThresholdPassesBeyondTheTimeout(t *testing.T) {
 	}
 }
 
-// judge checks whether a threshold passes. If it must not pass, the reason must be that only a lower bound is known.
+// judge fails the test unless the verdict on the threshold is `passes`. If the threshold does not pass, the reason must
+// be that only a lower bound is known.
 func judge(t *testing.T, r *results.Report, expression string, passes bool) {
 	t.Helper()
 	threshold, err := results.ParseThreshold(expression)

@@ -1,7 +1,7 @@
 package engine
 
-// The transaction on a row that a lock protects with --work transaction. At the end finish.go compares the rows with
-// the commits.
+// This file implements the transaction on a row that a lock protects with --work transaction. At the end, finish.go
+// compares the rows with the commits.
 
 import (
 	"context"
@@ -40,11 +40,12 @@ func (r *run) closeRows() {
 	}
 }
 
-// transact updates the row of a key and calls hold between reading and writing. With optimistic locking by version it
-// starts again if another client has changed the row. It returns the commit if that must follow the release, else nil.
+// transact updates the row of a key and calls hold between reading and writing. With optimistic locking by version,
+// transact starts again if another client has changed the row. It returns the commit if that must follow the release,
+// else nil.
 func (r *run) transact(key int, hold func()) (commit func() error, err error) {
 	for {
-		// As in count, a holder finishes its work even if the run ends.
+		// The context is not the context of acquisitions, because a holder must finish its work even if the run ends.
 		tx, err := r.rows.Begin(r.control.release, key, r.Workload.Row)
 		if err != nil {
 			return nil, err
@@ -60,8 +61,8 @@ func (r *run) transact(key int, hold func()) (commit func() error, err error) {
 	}
 }
 
-// conclude writes the row of a key and commits. If the commit must follow the release, it returns the commit instead,
-// else nil.
+// conclude writes the row of a key and commits. If the commit must follow the release, conclude returns the commit as a
+// function instead of calling it. Otherwise it returns nil.
 func (r *run) conclude(key int, tx store.Transaction) (commit func() error, err error) {
 	if err := tx.Write(r.control.release); err != nil {
 		tx.Rollback()
@@ -105,7 +106,8 @@ func (r *run) lostRows(ctx context.Context) *int64 {
 // rowsWithLocks reports whether the rows are on the server of the locks.
 func (r *run) rowsWithLocks() bool { return r.Target != nil && any(r.Transactor) == any(r.Target) }
 
-// readRows returns a reading of the server with the rows; nil if it fails or that is the locks' server.
+// readRows returns a reading of the server with the rows. It returns nil if the reading fails, or if the rows are on
+// the locks' server.
 func (r *run) readRows(ctx context.Context) *results.Reading {
 	if r.Transactor == nil || r.rowsWithLocks() {
 		return nil

@@ -12,19 +12,19 @@ import (
 )
 
 const (
-	// tryParking is how long the second client of a trial waits for the first one's lock, counted from its first attempt.
-	// The trial waits up to tryAttempt for that attempt, since some locks report none.
+	// tryParking is how long the second client of a trial waits, after its first attempt, for the lock that the first
+	// client holds. Some locks report no attempts, so the trial waits at most tryAttempt for a reported attempt.
 	tryParking = 20 * time.Millisecond
 	tryAttempt = time.Second
 	// tryLimit limits a trial, which takes milliseconds if neither the server nor the machine is busy.
 	tryLimit = 20 * time.Second
-	// tryDriver limits the start of a driver.
+	// tryDriver limits a trial that only starts a driver.
 	tryDriver = time.Minute
 )
 
-// Try makes the strategy acquire, extend and release once while a client of another instance uses a try-lock and waits.
-// It only starts a driver. It returns all failures, or an errors.ErrUnsupported if the servers lack an operation that
-// the strategy needs. It removes its keys.
+// Try makes one client acquire, extend and release the lock once, while a client of another instance uses a try-lock
+// and then waits for the lock. If a driver runs the clients, Try only starts the driver. Try returns all failures, or
+// an errors.ErrUnsupported if the servers lack an operation that the strategy needs. It removes the keys of the trial.
 func (j Job) Try(ctx context.Context) []error {
 	w := &j.Workload
 	w.Clients, w.Keys, w.Pool, w.Faults = 2, 1, 2, nil
@@ -58,7 +58,8 @@ func (j Job) Try(ctx context.Context) []error {
 	return t.failures
 }
 
-// remove deletes the keys without looking for them, because the next strategy is tried with the same key.
+// remove deletes the trial's keys by their names, for servers that refuse a SCAN. The keys must be deleted because the
+// next strategy is tried with the same key.
 func (t *trial) remove(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -74,7 +75,7 @@ func (t *trial) remove(ctx context.Context) {
 	}
 }
 
-// trial is a Try under way.
+// trial is the state of a Try under way.
 type trial struct {
 	*run
 	failures []error
@@ -89,8 +90,8 @@ func (t *trial) step(what string, err error) bool {
 	return false
 }
 
-// refused is like step for operations that a usable lock may fail at. It records a failure only if the server refused a
-// command.
+// refused is like step for operations that may fail although the lock is usable. It records a failure only if the
+// server refused a command.
 func (t *trial) refused(what string, err error) {
 	if t.Target.Refused(err) != "" {
 		t.step(what, err)

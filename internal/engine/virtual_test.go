@@ -20,7 +20,6 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// log is an Observer that stores all acquisitions.
 type log struct {
 	mu  sync.Mutex
 	all []engine.Acquisition
@@ -35,7 +34,8 @@ func (l *log) Acquired(a engine.Acquisition) {
 	l.all = append(l.all, a)
 }
 
-// arrival has the intended start, the key and the hold of an arrival of an open loop, with times in ns since the first.
+// arrival is an arrival of an open loop. due is its intended start, in nanoseconds after that of the first arrival, and
+// hold is in nanoseconds.
 type arrival struct {
 	due, hold int64
 	key       int
@@ -59,9 +59,9 @@ func arrivalsOf(t *testing.T, clients int, seed int64) []arrival {
 	return all
 }
 
-// A trace is replayed exactly: each arrival at its instant, on its key, with its hold. A window of twice its length
-// replays it twice.
-func TestATraceInVirtualTime(t *testing.T) {
+// The window is twice as long as the trace. The run must replay the trace twice, each time with the exact instant, key
+// and hold of each arrival.
+func TestTraceInVirtualTime(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "trace.csv")
 	text := workloads.TraceHeader + "\n0.001,a,5ms\n0.004,b,\n0.2,a,20ms\n0.3,c,0s\n"
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
@@ -76,7 +76,8 @@ func TestATraceInVirtualTime(t *testing.T) {
 	}
 }
 
-// playTrace replays a trace twice. hold applies to the arrivals that have none.
+// playTrace replays the trace twice and compares each arrival with it. hold is the distribution of the holds that the
+// trace leaves open.
 func playTrace(t *testing.T, trace workloads.Arrivals, hold string) {
 	t.Helper()
 	length := trace.Trace().Length
@@ -114,9 +115,9 @@ func playTrace(t *testing.T, trace workloads.Arrivals, hold string) {
 	})
 }
 
-// The key and the hold belong to the arrival. Which client takes it depends on which clients are free, and must not
-// change the load of a strategy.
-func TestTheSameSeedIsTheSameArrivalsWhoeverServesThem(t *testing.T) {
+// Two runs have the same seed, and 100 and 20 clients. Each arrival must have the same key and hold in both, whichever
+// client serves it.
+func TestArrivalsDoNotDependOnClients(t *testing.T) {
 	many, few := arrivalsOf(t, 100, 42), arrivalsOf(t, 20, 42)
 	n := min(len(many), len(few))
 	if n < 350 {
@@ -139,9 +140,9 @@ func TestTheSameSeedIsTheSameArrivalsWhoeverServesThem(t *testing.T) {
 	}
 }
 
-// A first-come-first-served lock starves no client even in a short window: in 5 s, 500 clients with holds of 20 ms have
-// only 250 acquisitions.
-func TestAShortWindowOfAQueueStarvesNobody(t *testing.T) {
+// In 5 s, 500 clients with holds of 20 ms get only 250 acquisitions from a first-come-first-served lock. The clients
+// without one must not count as starved.
+func TestShortWindowOfQueueStarvesNoClient(t *testing.T) {
 	for _, test := range []struct {
 		window time.Duration
 		label  string // "" is none, and no client starves

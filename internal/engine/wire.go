@@ -16,7 +16,8 @@ import (
 var errDead = errors.New("the process has crashed")
 
 // wire holds all connections of one simulated process. It stops them while the process is paused and closes them when
-// it dies. This also keeps commands of the strategy's background goroutines, such as a renewal, from the server.
+// the process dies. Therefore the server gets no commands of the strategy's background goroutines either, such as a
+// renewal.
 type wire struct {
 	open netfault.Conns
 
@@ -29,7 +30,7 @@ type wire struct {
 	commands func(written []byte) []string
 }
 
-// newWire returns a wire that uses commands to parse the bytes written; see store.Protocol.
+// newWire returns a wire that parses the written bytes with commands, a function of a store.Protocol.
 func newWire(commands func(written []byte) []string) *wire {
 	w := &wire{commands: commands, going: make(chan struct{})}
 	close(w.going)
@@ -50,7 +51,8 @@ func (w *wire) through(dial store.Dialer) store.Dialer {
 	}
 }
 
-// await waits while the process is paused. It returns an error if the process is dead or given is closed.
+// await waits while the process is paused. It returns an error if the process is dead or if given is closed before the
+// process resumes.
 func (w *wire) await(given <-chan struct{}) error {
 	w.mu.Lock()
 	going, dead := w.going, w.dead
@@ -71,7 +73,7 @@ func (w *wire) await(given <-chan struct{}) error {
 	}
 }
 
-// freeze pauses the process.
+// freeze pauses the process. Until thaw, its connections send nothing and deliver no received bytes.
 func (w *wire) freeze() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -84,7 +86,6 @@ func (w *wire) stop() {
 	}
 }
 
-// thaw resumes the process.
 func (w *wire) thaw() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -132,15 +133,16 @@ func (w *wire) conn(dialled net.Conn) (net.Conn, error) {
 	})
 }
 
-// commandLimit is reached just before the process sends a command that differs from the first commands different ones.
+// commandLimit is reached when the process has sent the given number of distinct commands and is about to send another
+// distinct one.
 type commandLimit struct {
 	commands int
 	seen     []string
-	reached  chan struct{} // closed then
+	reached  chan struct{} // closed when the limit is reached
 }
 
-// freezeAfter freezes the process just before it sends a command that differs from the first commands different ones.
-// Then it closes the returned channel.
+// freezeAfter makes the process freeze when it has sent the given number of distinct commands, just before it sends
+// another distinct one. The returned channel is closed at that instant.
 func (w *wire) freezeAfter(commands int) (frozen <-chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -156,7 +158,7 @@ func (w *wire) disarm() {
 	w.release()
 }
 
-// count freezes the process if b contains the command at which the limit is reached.
+// count freezes the process if b contains the command that reaches the limit.
 func (w *wire) count(b []byte) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
