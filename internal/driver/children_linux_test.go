@@ -11,7 +11,7 @@ import (
 	"github.com/lockbench/lockbench/internal/testkit/poll"
 )
 
-// with returns the IDs of the processes that have an argument.
+// with returns the IDs of the processes that have argument as one of their command-line arguments.
 func with(argument string) (pids []string) {
 	all, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, file := range all {
@@ -22,8 +22,9 @@ func with(argument string) (pids []string) {
 	return pids
 }
 
-// Descendants of a driver end with it, even in another session or after the end of their parent.
-func TestChildrenOfADriverAreKilled(t *testing.T) {
+// When a driver fails, lockbench kills all its descendants, including those in another session and those whose parent
+// has ended.
+func TestDriverDescendantsAreKilled(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ starts, argument string }{
 		"a child":                   {"sleep 1000.0625 &", "1000.0625"},
@@ -55,8 +56,8 @@ func TestChildrenOfADriverAreKilled(t *testing.T) {
 	}
 }
 
-// If lockbench is killed, its driver ends too.
-func TestADriverEndsWithLockbench(t *testing.T) {
+// If lockbench is killed with SIGKILL, its driver must be killed too.
+func TestDriverEndsWithLockbench(t *testing.T) {
 	t.Parallel()
 	lockbench := exec.Command(os.Args[0])
 	lockbench.Env = append(os.Environ(), faulty+"=waits for ever")
@@ -71,8 +72,8 @@ func TestADriverEndsWithLockbench(t *testing.T) {
 	poll.Until(t, "the driver has ended", func() bool { return len(with("1000.875")) == 0 })
 }
 
-// A driver gets only the documented variables of lockbench's environment, since others may be secrets.
-func TestADriverGetsFewVariables(t *testing.T) {
+// A driver inherits only the documented variables of lockbench's environment, since others may be secrets.
+func TestDriverEnvironmentIsLimited(t *testing.T) {
 	wanted := []string{"LC_TIME", "JAVA_HOME", "NODE_PATH", "TZ"}
 	for _, name := range append([]string{
 		"LOCKBENCH_REDIS", "LOCKBENCH_REDIS_PASSWORD", "REDISCLI_AUTH", "NODE_AUTH_TOKEN", "GITHUB_TOKEN", "PGPASSWORD",

@@ -13,9 +13,10 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// The owner of an RLock is a thread. Coroutines on one thread therefore hold the lock at the same time. Coroutines on
-// several threads may release from a thread that is not the owner, which Redisson refuses. Clients with one thread each
-// have neither fault. If coroutines make the claims of the lock with threads, the suite finds their try-lock broken.
+// The owner of an RLock is a thread. Coroutines on one thread therefore hold the lock at the same time. If coroutines
+// move between several threads, a coroutine may release the lock from a thread that does not own it, and Redisson
+// refuses that release. Neither happens with one thread per client. The lock with coroutines does not meet the claims
+// of the lock with threads: locktest must report its try-lock as broken.
 func TestCoroutinesShareAnRLock(t *testing.T) {
 	const built, program = "../../drivers/redisson/target/driver-1.jar", "../../drivers/redisson/driver"
 	if _, err := os.Stat(built); err != nil {

@@ -10,11 +10,12 @@ import (
 	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
-// mostConnections equals workloads.MaxPool, so a driver in Go has as many connections as a strategy of lockbench.
+// mostConnections limits the connection pool of a driver in Go. It equals workloads.MaxPool, so that such a driver has
+// as many connections as a built-in strategy.
 const mostConnections = 64
 
-// dial opens a client for each server of the request open, with the options that lockbench's own clients have: no
-// retries, and no connections or commands that lockbench does not expect.
+// dial opens a client for each server in q.Redis. Its options are those of lockbench's own clients: no retries, no
+// separate pool for pipelines, and neither CLIENT SETINFO nor CLIENT MAINT_NOTIFICATIONS.
 func dial(q question) (nodes []goredis.Node, err error) {
 	for _, url := range q.Redis {
 		at, err := redis.ParseURL(url)
@@ -36,7 +37,7 @@ func dial(q question) (nodes []goredis.Node, err error) {
 	return nodes, nil
 }
 
-// secure adds the certificates of the request open to a TLS configuration.
+// secure applies the TLS settings of q to config. It returns an error if a certificate cannot be loaded.
 func (q question) secure(config *tls.Config) error {
 	config.InsecureSkipVerify = q.SkipVerify
 	if q.TLSCert != "" {

@@ -27,10 +27,11 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// faulty is an environment variable. If it is set, this test program acts as a driver with the fault that it names.
+// faulty is the environment variable that turns this test program into a driver. Its value is the name of the driver's
+// fault.
 const faulty = "LOCKBENCH_TEST_DRIVER"
 
-// lasting is the command of a driver that never responds.
+// lasting is a driver command that never responds. Its unusual number of seconds lets tests find the process.
 const lasting = "exec sleep 1000.875"
 
 func TestMain(m *testing.M) {
@@ -45,7 +46,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// serveWith acts as a driver of the lock local, noop or semaphore whose output or lock has a fault.
+// serveWith makes this program a driver that has the given fault in its output or in its lock. The lock is noop for
+// "double grants", semaphore for "on Redis", and otherwise local.
 func serveWith(fault string) {
 	strategy := baselines.Local()
 	if fault == "double grants" {
@@ -60,7 +62,7 @@ func serveWith(fault string) {
 		panic(err)
 	}
 	out, say := io.Pipe()
-	go pervert(out, fault)
+	go plantFaults(out, fault)
 	err = Serve(os.Stdin, say, v, func(c goredis.Config) (strategies.Locker, error) {
 		locker, err := goredis.Open(v, c)
 		return odd{locker, fault}, err
@@ -70,8 +72,9 @@ func serveWith(fault string) {
 	}
 }
 
-// pervert copies a driver's responses to standard output and adds a fault to them.
-func pervert(from io.Reader, fault string) {
+// plantFaults copies a driver's responses from `from` to standard output and plants the fault in them. Most faults are
+// planted in the third response that contains cycles.
+func plantFaults(from io.Reader, fault string) {
 	lines := json.NewDecoder(from)
 	reports := 0
 	for {
@@ -132,8 +135,8 @@ func pervert(from io.Reader, fault string) {
 	}
 }
 
-// odd is a lock that ignores its timeout, or whose leases report their loss and their end, or whose releases ignore
-// their contexts.
+// odd is a lock whose behaviour depends on kind. With "ignores its timeout", Acquire returns late after a timeout. With
+// "tells", leases report their loss and the end of their validity. With "stubborn", Release ignores its context.
 type odd struct {
 	strategies.Locker
 	kind string
@@ -149,20 +152,20 @@ func (o odd) Acquire(ctx context.Context, key string) (strategies.Lease, error) 
 	case o.kind == "tells":
 		lost := make(chan struct{})
 		time.AfterFunc(50*time.Millisecond, func() { close(lost) })
-		return telling{held, lost}, nil
+		return reportingLease{held, lost}, nil
 	case o.kind == "stubborn":
 		return stubborn{held}, nil
 	}
 	return held, err
 }
 
-type telling struct {
+type reportingLease struct {
 	strategies.Lease
 	lost chan struct{}
 }
 
-func (t telling) Lost() <-chan struct{} { return t.lost }
-func (t telling) ValidUntil() time.Time { return time.Now().Add(time.Hour) }
+func (t reportingLease) Lost() <-chan struct{} { return t.lost }
+func (t reportingLease) ValidUntil() time.Time { return time.Now().Add(time.Hour) }
 
 type stubborn struct{ strategies.Lease }
 
@@ -171,7 +174,7 @@ func (l stubborn) Release(ctx context.Context) error {
 	return l.Lease.Release(context.WithoutCancel(ctx))
 }
 
-// opened returns a prepared driver with the given fault, for calls outside a run.
+// opened starts a driver with the fault named kind and returns its Locker, for calls outside a run.
 func opened(t *testing.T, kind string) strategies.Locker {
 	t.Helper()
 	v, err := withFault(t, kind)
@@ -189,9 +192,10 @@ func opened(t *testing.T, kind string) strategies.Locker {
 	return locker
 }
 
-// A release whose context ends does not end the driver. If the library cannot cancel that release, the next Release
-// waits for it: a second call of the library would return an error, because the lock is free by then.
-func TestAReleaseThatCannotBeEndedIsWaitedFor(t *testing.T) {
+// If the context of a Release ends, the driver continues to run. If the library cannot cancel that release, the next
+// Release waits for it instead of sending a second one. By then the lock is free, so a second release would return an
+// error.
+func TestUncancellableReleaseIsAwaited(t *testing.T) {
 	t.Parallel()
 	locker := opened(t, "stubborn")
 	held, err := locker.Acquire(t.Context(), "")
@@ -211,8 +215,9 @@ func TestAReleaseThatCannotBeEndedIsWaitedFor(t *testing.T) {
 	}
 }
 
-// If a library ignores its timeout, Acquire must not hide that by returning earlier than the library.
-func TestAWaitLastsAsLongAsItsLibrarys(t *testing.T) {
+// The driver's lock ignores its timeout of 10 ms. Acquire must return only when the lock returns, so that the report
+// shows the delay.
+func TestAcquireLastsAsLongAsTheLibrary(t *testing.T) {
 	t.Parallel()
 	locker := opened(t, "ignores its timeout")
 	if _, err := locker.Acquire(t.Context(), ""); err != nil {
@@ -227,7 +232,7 @@ func TestAWaitLastsAsLongAsItsLibrarys(t *testing.T) {
 	}
 }
 
-func TestLeasesTellTheirEndAndTheirLoss(t *testing.T) {
+func TestLeasesReportEndAndLoss(t *testing.T) {
 	t.Parallel()
 	held, err := opened(t, "tells").Acquire(t.Context(), "key")
 	if err != nil {
@@ -247,7 +252,7 @@ func TestLeasesTellTheirEndAndTheirLoss(t *testing.T) {
 	}
 }
 
-func TestADriverOfACheckIsKilledWithItsContext(t *testing.T) {
+func TestCheckedDriverEndsWithContext(t *testing.T) {
 	t.Parallel()
 	v, err := withFault(t, "of a check")
 	if err != nil {
@@ -278,10 +283,11 @@ func TestADriverOfACheckIsKilledWithItsContext(t *testing.T) {
 	}
 }
 
-// hasty has the time limits of drivers in tests.
+// hasty limits how long lockbench waits for a driver. The limits are shorter than usual, so that tests of silent
+// drivers end soon.
 var hasty = patience{start: 20 * time.Second, run: time.Second, stop: 2 * time.Second}
 
-// started returns the process IDs of the drivers with a fault, which it finds by their environment.
+// started returns the process IDs of the drivers whose environment contains the variable faulty with the value mark.
 func started(t *testing.T, mark string) (pids []string) {
 	t.Helper()
 	all, _ := filepath.Glob("/proc/[0-9]*/environ")
@@ -293,7 +299,8 @@ func started(t *testing.T, mark string) (pids []string) {
 	return pids
 }
 
-// withFault returns the strategy of a driver that is this test program with a fault.
+// withFault returns a strategy whose driver is this test program with the given fault, or the error with which
+// lockbench refuses that driver.
 func withFault(t *testing.T, fault string) (strategies.Variant, error) {
 	t.Helper()
 	env, err := exec.LookPath("env")
@@ -308,7 +315,6 @@ func withFault(t *testing.T, fault string) (strategies.Variant, error) {
 	return variant("exec:"+fault, words, hello, hasty), d.Close()
 }
 
-// small returns a short workload with 4 clients.
 func small() workloads.Spec {
 	w := workloads.Default()
 	w.Clients, w.Instances, w.Hold = 4, 1, workloads.Fixed(time.Millisecond)
@@ -316,7 +322,7 @@ func small() workloads.Spec {
 	return w
 }
 
-func TestAGoodDriverIsMeasured(t *testing.T) {
+func TestCorrectDriverIsMeasured(t *testing.T) {
 	t.Parallel()
 	v, err := withFault(t, "good")
 	if err != nil {
@@ -372,25 +378,26 @@ func TestAuditFindsDoubleGrants(t *testing.T) {
 	}
 }
 
-// A driver with a fault ends its run. The run keeps the cycles reported before the fault, and no process is left.
+// Each driver has one fault. Its run must end with an error, keep the cycles that the driver reported before the fault,
+// and leave no process of the driver.
 func TestFaultyDriversEndTheirRuns(t *testing.T) {
 	t.Parallel()
 	for fault, want := range map[string]string{
-		"garbage":      `it writes a line that is not a message of the protocol: Traceback \x1b[2J(most recent call last)`,
-		"long line":    "it writes a line of more than 1048576 bytes",
-		"silence":      "it has sent no report on its clients for 1s",
-		"ends":         `it ended (exit status 3): OutOfMemoryError \x1b[2J`,
-		"killed":       "it ended (signal: killed)",
-		"stranger":     "its report on client 1000 is impossible: the driver does not run this client",
+		"garbage":      `a line that is not a message of the protocol: Traceback \x1b[2J(most recent call last)`,
+		"long line":    "the driver wrote a line longer than 1048576 bytes",
+		"silence":      "the driver has sent no report on its clients for 1s",
+		"ends":         `the driver ended (exit status 3): OutOfMemoryError \x1b[2J`,
+		"killed":       "the driver ended (signal: killed)",
+		"stranger":     "the driver's report on client 1000 is impossible: the driver does not run this client",
 		"key":          "the key is 7, but the client's next step has key 0",
 		"order":        "asked, granted, released and done are not in this order",
-		"past":         "before the end of its previous cycle, or before the start",
+		"past":         "before the end of the client's previous cycle, or before the start",
 		"future":       "in the future",
 		"neither":      "the cycle has neither a lease nor an error",
-		"other clock":  "the end of the lease's validity is not a time of CLOCK_MONOTONIC",
+		"other clock":  "the end of the lease's validity is not a CLOCK_MONOTONIC timestamp",
 		"half a lease": "a cycle with a lease needs both granted and released",
-		"other answer": "its response has the id 1000, which no open request has",
-		"clock jumps":  "it differs by at least 59m59.", // an hour, less the time of the question
+		"other answer": "the driver sent a response with the id 1000, but no open request has this id",
+		"clock jumps":  "it differs by at least 59m59.", // an hour minus the time of the request
 	} {
 		t.Run(fault, func(t *testing.T) {
 			t.Parallel()
@@ -418,9 +425,9 @@ func TestFaultyDriversEndTheirRuns(t *testing.T) {
 func TestFaultyDriversAreRefused(t *testing.T) {
 	t.Parallel()
 	for fault, want := range map[string]string{
-		"clock":   "its clock is not CLOCK_MONOTONIC: it differs by at least ",
-		"version": "it speaks version 7 of the protocol, lockbench speaks version 1",
-		"claims":  `it claims luck\x1b[2J, which is not a guarantee that lockbench knows`,
+		"clock":   "the driver's clock is not CLOCK_MONOTONIC: it differs by at least ",
+		"version": "the driver speaks version 7 of the protocol, but lockbench speaks version 1",
+		"claims":  `the driver claims luck\x1b[2J, which is not a guarantee that lockbench knows`,
 	} {
 		_, err := withFault(t, fault)
 		if err == nil || !strings.Contains(err.Error(), want) {
@@ -440,8 +447,9 @@ func TestFaultyDriversAreRefused(t *testing.T) {
 	}
 }
 
-// TestTheExample measures the example driver of docs/DRIVERS.md.
-func TestTheExample(t *testing.T) {
+// The example driver of docs/DRIVERS.md must run on Redis without errors, overlaps or leftovers. In a second run some
+// holds exceed the TTL: leases must expire, but no claim of the lock may be reported as broken.
+func TestExampleDriver(t *testing.T) {
 	t.Parallel()
 	python, err := exec.LookPath("python3")
 	if err != nil {
@@ -458,7 +466,8 @@ func TestTheExample(t *testing.T) {
 	if cost := run.Server.Window; cost == nil || cost.Commands["set"] < 10 || cost.RoundTrips != nil {
 		t.Errorf("it cost %+v", cost)
 	}
-	// Holds beyond the TTL, so that a lease ends while another client's call of acquire returns.
+	// Some holds exceed the TTL. A lease may expire just as another client's Acquire returns, so either a lost lease or an
+	// overlap must be counted.
 	w.TTL = workloads.Duration(100 * time.Millisecond)
 	if err := w.Hold.UnmarshalText([]byte("uniform:50ms,150ms")); err != nil {
 		t.Fatal(err)
@@ -469,7 +478,7 @@ func TestTheExample(t *testing.T) {
 	}
 }
 
-// onRedis measures the driver of a command on a new Redis server.
+// onRedis measures a driver on a new Redis server. words are the driver's command line.
 func onRedis(t *testing.T, name string, words []string, w workloads.Spec) *results.Run {
 	t.Helper()
 	hello, err := Greet(t.Context(), words)
@@ -479,7 +488,6 @@ func onRedis(t *testing.T, name string, words []string, w workloads.Spec) *resul
 	return measured(t, variant(name, words, hello, usual), w)
 }
 
-// measured measures a strategy on a new Redis server.
 func measured(t *testing.T, v strategies.Variant, w workloads.Spec) *results.Run {
 	t.Helper()
 	ctx, id := t.Context(), store.NewRunID()
@@ -495,7 +503,7 @@ func measured(t *testing.T, v strategies.Variant, w workloads.Spec) *results.Run
 	return run
 }
 
-func TestDriversInAList(t *testing.T) {
+func TestDriverLists(t *testing.T) {
 	t.Parallel()
 	for list, want := range map[string][]string{
 		"pubsub,spin:base=1ms":                     {"pubsub,spin:base=1ms"},

@@ -21,22 +21,24 @@ import (
 // Prefix is the beginning of the name of each strategy that a driver implements: exec:NAME or exec:COMMAND.
 const Prefix = "exec:"
 
-// PathVariable is the environment variable with the directories that lockbench searches for drivers before those of the
-// installation.
+// PathVariable is the environment variable that lists additional directories with drivers. lockbench searches them
+// before its usual directories.
 const PathVariable = "LOCKBENCH_DRIVERS"
 
-// begins matches the beginning of a driver in a list: exec: after a comma, a plus sign or at the start.
+// begins matches exec: at the start of a list of strategies and after a comma or a plus sign. A driver's command
+// follows it.
 var begins = regexp.MustCompile(`(^|[,+])[\s\v\x{85}\pZ]*` + Prefix)
 
-// Finder converts a driver's command to a strategy.
+// Finder returns the strategy for a driver's command, which is the text after exec: in a list of strategies.
 type Finder func(command string) (strategies.Variant, error)
 
-// Asked returns a Finder that starts each driver and requests its claims.
+// Asked returns a Finder that starts each driver once, to request its claims.
 func Asked(ctx context.Context) Finder {
 	return func(command string) (strategies.Variant, error) { return Lookup(ctx, command) }
 }
 
-// Unasked is a Finder that starts no driver. It knows only the name of the strategy and assumes its claims.
+// Unasked is a Finder that starts no driver. It takes the name of the strategy from the command and assumes that the
+// lock claims exclusion, recovery and fencing.
 func Unasked(command string) (strategies.Variant, error) {
 	words, err := resolve(command)
 	if err != nil {
@@ -50,11 +52,13 @@ func Unasked(command string) (strategies.Variant, error) {
 // Refused is a Finder that returns an error for each driver. It is for lists from files, which another author may have
 // written.
 func Refused(command string) (strategies.Variant, error) {
-	return strategies.Variant{}, fmt.Errorf("%s starts a program, which only the command line may request", named(command))
+	return strategies.Variant{}, fmt.Errorf("%s starts a program, which is allowed only on the command line",
+		named(command))
 }
 
 // Parse returns the strategies of lists such as pubsub,exec:redis-py,fair+exec:./mine --fast. A command is the text
-// between exec: and the next ",exec:" or "+exec:"; find converts it to a strategy.
+// between exec: and the next ",exec:" or "+exec:" or the end of the list. Parse converts each command to a strategy
+// with find.
 func Parse(find Finder, lists ...string) ([]strategies.Variant, error) {
 	var texts, commands []string
 	for _, list := range lists {
@@ -87,8 +91,8 @@ func Cut(list string) (before, rest string) {
 	return list, ""
 }
 
-// numbered replaces the commands of the drivers with their numbers, which start at first, and returns the commands. The
-// parser of strategies cannot read a command, since it may contain commas and plus signs.
+// numbered replaces the command of each driver in list with a number, counting up from first, and returns the commands.
+// The parser of strategies cannot read a command, since it may contain commas and plus signs.
 func numbered(list string, first int) (text string, commands []string) {
 	places := begins.FindAllStringIndex(list, -1)
 	if len(places) == 0 {
@@ -120,13 +124,13 @@ func Lookup(ctx context.Context, command string) (strategies.Variant, error) {
 	return variant(name, words, hello, usual), nil
 }
 
-// named returns the strategy name of a driver's command.
+// named returns the name of the strategy that a driver's command implements: exec: and the command with single spaces.
 func named(command string) string { return Prefix + strings.Join(strings.Fields(command), " ") }
 
-// usual has the time limits of drivers outside tests.
+// usual holds the time limits of drivers outside tests.
 var usual = patience{startPatience, runPatience, stopPatience}
 
-// variant returns the strategy of a driver. Each Open of it starts a process.
+// variant returns the strategy that a driver implements. Each call of its Open starts a new process of the driver.
 func variant(name string, words []string, hello Hello, p patience) strategies.Variant {
 	v := strategies.Unlisted(hello.Info, func(c goredis.Config) (*Driver, error) {
 		d, _, err := launched(context.Background(), words, p)
@@ -149,8 +153,8 @@ func Greet(ctx context.Context, words []string) (Hello, error) {
 	return hello, d.Close()
 }
 
-// Infos starts each driver on the path and returns the Infos of those that respond, and the joined errors of the
-// others.
+// Infos starts each driver on the path. It returns the Infos of the drivers that respond, and the joined errors of
+// those that do not.
 func Infos(ctx context.Context) (infos []strategies.Info, silent error) {
 	var mu sync.Mutex
 	var asking sync.WaitGroup
@@ -170,7 +174,9 @@ func Infos(ctx context.Context) (infos []strategies.Info, silent error) {
 	return infos, silent
 }
 
-// resolve returns the words of a command. The first is a path, a driver's name, or a program in PATH.
+// resolve splits a command into words. If the first word is the name of a driver, resolve replaces it with the driver's
+// absolute path; a word with a slash is a path and stays unchanged. resolve returns an error if there is no such
+// driver, or if another user could have created or changed the driver.
 func resolve(command string) ([]string, error) {
 	words := strings.Fields(command)
 	if len(words) == 0 {
@@ -188,7 +194,7 @@ func resolve(command string) ([]string, error) {
 	}
 	for _, language := range drivers.Languages() {
 		if slices.Contains(drivers.Of(language), words[0]) {
-			return nil, fmt.Errorf("not installed: lockbench drivers install %s", language)
+			return nil, fmt.Errorf("not installed; run: lockbench drivers install %s", language)
 		}
 	}
 	places := "lockbench's directory drivers"
@@ -199,9 +205,9 @@ func resolve(command string) ([]string, error) {
 		"program of the current directory", words[0], places, words[0])
 }
 
-// path returns the directories with drivers, in this order: those of PathVariable, drivers in lockbench's own directory
-// and next to it (as in a repository with bin/lockbench), and the one of lockbench drivers install. The current
-// directory is not among them, because it may belong to another user.
+// path returns the directories in which lockbench searches for drivers, in this order: the directories in PathVariable,
+// DIRECTORY/drivers and DIRECTORY/../drivers, where DIRECTORY contains the lockbench program, and InstallDirectory. The
+// current directory is not among them, because it may belong to another user.
 func path() []string {
 	dirs := filepath.SplitList(os.Getenv(PathVariable))
 	if program, err := os.Executable(); err == nil {
@@ -217,8 +223,8 @@ func path() []string {
 	return slices.DeleteFunc(dirs, func(dir string) bool { return dir == "" })
 }
 
-// InstallDirectory returns the directory of the user's drivers, below $XDG_DATA_HOME or ~/.local/share
-// (https://specifications.freedesktop.org/basedir-spec/latest/).
+// InstallDirectory returns the directory in which "lockbench drivers install" installs drivers: lockbench/drivers below
+// $XDG_DATA_HOME or ~/.local/share (https://specifications.freedesktop.org/basedir-spec/latest/).
 func InstallDirectory() (string, error) {
 	data := os.Getenv("XDG_DATA_HOME")
 	if !filepath.IsAbs(data) { // the specification ignores a relative one
@@ -232,13 +238,15 @@ func InstallDirectory() (string, error) {
 }
 
 // All returns the absolute paths of all drivers by name. A driver is an executable file NAME or NAME/driver in a
-// directory of path.
+// directory of path; if several directories contain the name, the first one wins. All omits drivers that another user
+// could have created or changed.
 func All() map[string]string {
 	all, _ := search()
 	return all
 }
 
-// search returns the drivers by name, and the reasons against drivers that another user could have created or changed.
+// search returns the paths of the drivers by name. For each driver that another user could have created or changed, it
+// returns an error with the reason instead.
 func search() (all map[string]string, refused map[string]error) {
 	all, refused = map[string]string{}, map[string]error{}
 	for _, dir := range slices.Backward(path()) {

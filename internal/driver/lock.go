@@ -11,7 +11,8 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// Acquire makes the driver acquire the lock once, outside a run.
+// Acquire makes the driver acquire the lock on a key. It serves calls that belong to no run. The deadline of ctx, if
+// any, becomes the timeout of the driver's call.
 func (d *Driver) Acquire(ctx context.Context, key string) (strategies.Lease, error) {
 	q := question{Do: "acquire", Key: &key}
 	if deadline, ok := ctx.Deadline(); ok {
@@ -20,7 +21,7 @@ func (d *Driver) Acquire(ctx context.Context, key string) (strategies.Lease, err
 	return d.acquire(ctx, q)
 }
 
-// TryAcquire makes the driver try once, without waiting.
+// TryAcquire makes the driver try to acquire the lock on a key without waiting.
 func (d *Driver) TryAcquire(ctx context.Context, key string) (strategies.Lease, error) {
 	return d.acquire(ctx, question{Do: "acquire", Key: &key, Timeout: new(int64)})
 }
@@ -48,8 +49,9 @@ func (d *Driver) acquire(ctx context.Context, q question) (strategies.Lease, err
 	return nil, strategies.WaitEnded(ctx)
 }
 
-// errNoLease reports an empty response to acquire, which a driver may send that does not implement that request.
-var errNoLease = errors.New("its response to acquire has neither a lease nor an error")
+// errNoLease is the error for a response to acquire that contains neither a lease nor an error. A driver that does not
+// implement the request acquire may send such a response.
+var errNoLease = errors.New("the driver's response to acquire has neither a lease nor an error")
 
 // acquired converts a response to acquire to a lease or an error.
 func (d *Driver) acquired(ctx context.Context, q question, h heard, err error) (strategies.Lease, error) {
@@ -104,8 +106,9 @@ func (d *Driver) begin(q question) (*call, error) {
 	return &call{d, answers, forget, id}, err
 }
 
-// wait waits for the response. When ctx has ended, it sends cancel, and over is false if the call still continues after
-// cancelPatience. A call with a timeout must end by itself at the deadline of ctx, so wait first gives it overtime.
+// wait waits for the response. When ctx has ended, wait sends a cancel request. over is false if the call has not ended
+// within cancelPatience after that request. A call with a timeout should end by itself at the deadline of ctx.
+// Therefore wait cancels it only if it continues for more than overtime after that deadline.
 func (c *call) wait(ctx context.Context, timeout bool) (h heard, over bool, err error) {
 	hear := func(until <-chan struct{}) bool {
 		select {
@@ -135,7 +138,6 @@ func (c *call) wait(ctx context.Context, timeout bool) (h heard, over bool, err 
 	return h, over, err
 }
 
-// lease is a lease that the driver's process holds.
 type lease struct {
 	driver *Driver
 	id     int64
@@ -145,7 +147,8 @@ type lease struct {
 	until time.Time
 }
 
-// Release releases the lock. If an earlier Release did not end with its context, it waits for that one instead.
+// Release releases the lock. If an earlier call of Release returned while the driver was still releasing, this call
+// waits for that release instead of sending another request.
 func (l *lease) Release(ctx context.Context) error { return l.do(ctx, question{Do: "release"}) }
 
 func (l *lease) do(ctx context.Context, q question) error {
@@ -180,7 +183,7 @@ func (l *lease) do(ctx context.Context, q question) error {
 	return nil
 }
 
-// note stores the end of the lease's validity, if the response has it.
+// note stores the time until which the lease is valid, if the response contains that time.
 func (l *lease) note(h heard) {
 	if h.Until == nil {
 		return
@@ -192,7 +195,7 @@ func (l *lease) note(h heard) {
 
 type extendedLease struct{ *lease }
 
-// Extend makes the lease valid for ttl from now on.
+// Extend makes the driver extend the lease, so that it stays valid for ttl from now.
 func (l extendedLease) Extend(ctx context.Context, ttl time.Duration) error {
 	return l.do(ctx, question{Do: "extend", TTL: ttl.Milliseconds()})
 }

@@ -5,11 +5,12 @@ import (
 	"slices"
 )
 
-// KillMarked kills the processes that have a variable, NAME=VALUE, in their environment, again and again until there is
-// none or closePatience has passed. It does not find a process that has removed or overwritten its environment.
+// KillMarked kills all processes whose environment contains a variable, given as NAME=VALUE. It repeats the search
+// until it finds none or closePatience has passed. It does not find a process that has removed or overwritten its
+// environment.
 func KillMarked(variable string) { killMarked(variable) }
 
-// IsMarked reports whether any process has a variable, NAME=VALUE, in its environment.
+// IsMarked reports whether the environment of any process contains a variable, given as NAME=VALUE.
 func IsMarked(variable string) bool {
 	all, _ := filepath.Glob("/proc/[0-9]*/environ")
 	return slices.ContainsFunc(all, func(file string) bool { return hasLine(file, variable) })

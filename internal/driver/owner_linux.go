@@ -8,9 +8,9 @@ import (
 	"syscall"
 )
 
-// onlyOurs returns nil if only root and this user could have created or changed a program: they own the file and each
-// directory above it, and no other user may write to any of these. It follows links. Other users may write to a sticky
-// directory such as /tmp, because they cannot rename this user's entries there.
+// onlyOurs returns nil if only root and this user could have created or changed a program. They must own the file and
+// each directory above it, and no other user may write to any of these. onlyOurs follows symbolic links. Other users
+// may write to a sticky directory such as /tmp, because they cannot rename this user's entries there.
 func onlyOurs(file string) error {
 	real, err := filepath.EvalSymlinks(file)
 	if err != nil {
@@ -22,8 +22,8 @@ func onlyOurs(file string) error {
 			return fmt.Errorf("read the owner of the driver %s: %w", file, err)
 		}
 		if why := changeable(about); why != "" {
-			return fmt.Errorf("lockbench does not start the driver %s, because %s %s: use chown or chmod, or %sPATH",
-				file, path, why, Prefix)
+			return fmt.Errorf("lockbench does not start the driver %s, because %s %s; "+
+				"correct this with chown or chmod, or use %sPATH", file, path, why, Prefix)
 		}
 		if path == filepath.Dir(path) {
 			return nil

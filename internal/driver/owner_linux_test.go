@@ -8,7 +8,7 @@ import (
 )
 
 // lockbench does not start a driver that another user could have created or changed. The error names the reason.
-func TestDriversOfOthersAreNotStarted(t *testing.T) {
+func TestUntrustedDriversAreNotStarted(t *testing.T) {
 	const stranger = 54321
 	for _, test := range []struct {
 		name   string
@@ -81,7 +81,7 @@ func TestDriversOfOthersAreNotStarted(t *testing.T) {
 	}
 }
 
-// owned changes the owner of a file. It skips the test if only root can do that.
+// owned changes the owner of a file. It skips the test if the change needs root and the test does not run as root.
 func owned(t *testing.T, file string, user, group int) error {
 	t.Helper()
 	if os.Geteuid() != 0 && (user != os.Geteuid() || group != os.Getegid()) {

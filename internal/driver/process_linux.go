@@ -29,8 +29,8 @@ type process struct {
 	exited chan struct{}
 }
 
-// start starts a program with the environment that environment returns. The kernel kills the program when this process
-// ends. When the program ends, start's goroutine kills its descendants.
+// start starts a program with only the variables that environment returns. The kernel kills the program when lockbench
+// ends. When the program ends, a goroutine kills the program's descendants.
 func start(words []string) (*process, error) {
 	p := &process{cmd: exec.Command(words[0], words[1:]...), exited: make(chan struct{})}
 	stdin, in, err := os.Pipe()
@@ -72,7 +72,7 @@ func start(words []string) (*process, error) {
 	return p, nil
 }
 
-// kill ends the program and its process group.
+// kill sends SIGKILL to the program's process group unless the program has ended.
 func (p *process) kill() {
 	if p.pid() != 0 {
 		_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL)
@@ -102,8 +102,8 @@ func (p *process) pid() int {
 	}
 }
 
-// cpu returns the CPU time that all threads of the program have used, without its children, in seconds; nil if it is
-// not known.
+// cpu returns the CPU time, in seconds, that all threads of the program have used, excluding its child processes; nil
+// if it is not known.
 func (p *process) cpu() *float64 {
 	const scheduled = 2 // clock_getcpuclockid(3): a clock's ID is the inverted process ID and the kind of clock
 	var used unix.Timespec
@@ -113,7 +113,8 @@ func (p *process) cpu() *float64 {
 	return new(float64(used.Nano()) / 1e9)
 }
 
-// ending returns how the program ended. If the program has only closed its standard output, it kills it first.
+// ending waits for the program to exit and returns how it ended. If the program has closed its standard output but has
+// not exited after closePatience, ending kills it.
 func (p *process) ending() string {
 	select {
 	case <-p.exited:
@@ -121,7 +122,7 @@ func (p *process) ending() string {
 		p.kill()
 		<-p.exited
 	}
-	return fmt.Sprintf("it ended (%v)", p.cmd.ProcessState)
+	return fmt.Sprintf("the driver ended (%v)", p.cmd.ProcessState)
 }
 
 // tail is an io.Writer that keeps the last longestTail bytes.
@@ -130,7 +131,8 @@ type tail struct {
 	text []byte
 }
 
-// longestTail is the number of bytes that a tail keeps.
+// longestTail is the number of bytes of a driver's standard error that lockbench keeps. The last line becomes part of
+// the error if the driver fails.
 const longestTail = 4 << 10
 
 func (t *tail) Write(text []byte) (int, error) {

@@ -10,8 +10,8 @@ import (
 
 func monotonic() int64 { return 0 }
 
-// process cannot be started on this system. Only on Linux does lockbench know how to kill a driver with its children,
-// and that all languages use the clock that lockbench uses.
+// process is a stub, because lockbench runs drivers only on Linux. There it can kill a driver with its children, and a
+// program in any language can read the same clock.
 type process struct {
 	in, out *os.File
 	log     tail
@@ -22,7 +22,7 @@ type tail struct{}
 func (tail) String() string { return "" }
 
 func start([]string) (*process, error) {
-	return nil, errors.New("drivers need Linux, where all languages have the same clock")
+	return nil, errors.New("drivers need Linux, where all languages can use the same clock")
 }
 
 func (*process) kill()             {}

@@ -5,10 +5,11 @@ import (
 	"time"
 )
 
-// Version is the version of the protocol. Both sides ignore fields that they do not know.
+// Version is the version of the protocol between lockbench and its drivers. Both sides ignore fields that they do not
+// know.
 const Version = 1
 
-// question is a request: one line from lockbench. Its fields depend on Do.
+// question is a request: one line that lockbench writes to a driver. The value of Do determines which fields are set.
 type question struct {
 	ID int64  `json:"id"`
 	Do string `json:"do"` // hello, clock, open, run, stop, acquire, cancel, extend, release, close
@@ -39,12 +40,12 @@ type question struct {
 	Call  int64   `json:"call,omitempty"`  // cancel: the ID of acquire, release or extend
 }
 
-// answer is a response: one line from a driver.
+// answer is a response: one line that a driver writes to lockbench.
 type answer struct {
-	ID    int64  `json:"id"` // that of the request
+	ID    int64  `json:"id"` // ID of the request
 	Error string `json:"error,omitempty"`
 
-	// hello
+	// The following fields belong to the response to hello.
 	Protocol int      `json:"protocol,omitempty"`
 	Name     string   `json:"name,omitempty"`
 	Version  string   `json:"version,omitempty"`
@@ -73,8 +74,9 @@ type answer struct {
 	Lost    bool   `json:"lost,omitempty"`    // in that second response
 }
 
-// cycle is one cycle of a client: an array of client, key, asked, granted, released, done, token, error, valid_until.
-// If the client obtained no lease, granted, released, token and valid_until are null. valid_until may be missing.
+// cycle is one cycle of a client. In JSON it is an array of client, key, asked, granted, released, done, token, error,
+// valid_until. If the client obtained no lease, granted, released, token and valid_until are null. valid_until may be
+// missing.
 type cycle struct {
 	Client, Key       int
 	Asked             int64
@@ -94,26 +96,28 @@ func (c cycle) MarshalJSON() ([]byte, error) {
 	return json.Marshal([...]any{c.Client, c.Key, c.Asked, c.Granted, c.Released, c.Done, c.Token, c.Error, c.Until})
 }
 
-// Bounds for the output of a driver.
+// These constants limit the output of a driver: bytes per line, bytes per text, number of keys and nodes, and capacity
+// of a lock.
 const (
 	longestLine = 1 << 20
 	longestText = 200
 	mostNames   = 20
 	mostHolders = 1 << 20
-	// mostValid is the largest allowed distance between a lease and the end of its validity. A time of another clock, such
-	// as the Unix time, is further away.
+	// mostValid limits how far the end of a lease's validity may lie before or after the cycle of that lease. It detects a
+	// driver that reports the end by another clock, such as Unix time.
 	mostValid = 24 * time.Hour
 )
 
-// Time limits for a driver.
+// These constants limit the time that a driver may take for each step.
 const (
 	startPatience = 30 * time.Second // to start and to connect: a JVM on a busy machine needs seconds
 	runPatience   = 5 * time.Second  // between two reports of a run, and to read a request
 	stopPatience  = 10 * time.Second // from the end of a run until the last client has stopped
 	closePatience = 2 * time.Second
-	// cancelPatience is the time that a call may take to end after cancel. Many libraries cannot end a wait.
+	// cancelPatience is how long lockbench waits for a call to end after the request cancel. Many libraries cannot cancel
+	// a wait.
 	cancelPatience = 500 * time.Millisecond
-	// overtime is the time that a wait may continue after its timeout before lockbench cancels it. It is longer than any
-	// check waits, so that a check detects a library that ignores its timeout.
+	// overtime is how long a wait may continue after its timeout before lockbench cancels it. It exceeds the longest wait
+	// of any check, so that a check detects a library that ignores its timeout.
 	overtime = 25 * time.Second
 )

@@ -13,8 +13,9 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// Half of the clients use a live Redisson; the other half use lockbench's lock with the same key format.
-func TestLocksAreSharedWithALiveRedisson(t *testing.T) {
+// Half of the clients use Redisson, and half use lockbench's lock with the same keys. All clients must exclude each
+// other. In the case "deaf", lockbench's lock uses other keys, so holders of the two locks must overlap.
+func TestLocksAreSharedWithRedisson(t *testing.T) {
 	const built, program = "../../drivers/redisson/target/driver-1.jar", "../../drivers/redisson/driver"
 	if _, err := os.Stat(built); err != nil {
 		t.Skip("its driver is not built: make drivers")
@@ -75,7 +76,7 @@ func TestLocksAreSharedWithALiveRedisson(t *testing.T) {
 				len(s.Broken)+len(run.Errors) > 0 || holders == 1 && (s.LostUpdates == nil || *s.LostUpdates > 0) || s.Hung > 0 {
 				t.Errorf("%+v, %v, %v", s, run.Errors, run.Invalid)
 			}
-			// A waiter of Redisson's fair lock that is interrupted at the end may stay in the queue.
+			// The end of the run interrupts waiters, whose entries may remain in the queue of Redisson's fair lock.
 			if test.ours != "fair" && *s.LeftoverCount > 0 {
 				t.Errorf("it left %q", s.Leftovers)
 			}
@@ -95,6 +96,6 @@ func TestLocksAreSharedWithALiveRedisson(t *testing.T) {
 	}
 }
 
-// crossing is the largest share of waiters, in percent, that may be overtaken at a fair lock, because requests can
-// reach Redis in another order than they were sent. At an RLock nearly all waiters are overtaken.
+// crossing is the percentage of a fair lock's waiters that may be overtaken. Some are, because requests may reach Redis
+// in another order than the clients sent them. With an RLock, which is not fair, nearly all waiters are overtaken.
 const crossing = 10

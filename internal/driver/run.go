@@ -10,11 +10,12 @@ import (
 	"github.com/lockbench/lockbench/internal/measure"
 )
 
-// soon is the remaining time of a run below which lockbench sends no stop, because the run ends by itself.
+// soon is the time before the planned end of a run in which lockbench sends no stop request, because the run then ends
+// by itself.
 const soon = 200 * time.Millisecond
 
-// Drive makes the driver run the clients of an Assignment, checks all its reports and passes them to report. On an
-// error it kills the driver.
+// Drive makes the driver run the clients of an Assignment. It checks every response of the driver and passes the cycles
+// to report. On an error it kills the driver.
 func (d *Driver) Drive(ctx context.Context, a engine.Assignment, report func([]engine.Cycle) error) error {
 	if err := d.drive(ctx, a, report); err != nil {
 		return d.fail(err)
@@ -53,9 +54,9 @@ func (d *Driver) drive(ctx context.Context, a engine.Assignment, report func([]e
 			}
 			end.Reset(d.patience.stop)
 		case <-silence.C:
-			return fmt.Errorf("it has sent no report on its clients for %v", d.patience.run)
+			return fmt.Errorf("the driver has sent no report on its clients for %v", d.patience.run)
 		case <-end.C:
-			return fmt.Errorf("its clients did not stop within %v after the end of the run", d.patience.stop)
+			return fmt.Errorf("the driver's clients did not stop within %v after the end of the run", d.patience.stop)
 		case <-d.ended:
 			for len(answers) > 0 { // reports that arrived before the driver ended
 				if err := check.keep(<-answers, report); err != nil {
@@ -78,7 +79,7 @@ type checker struct {
 	errors  map[string]engine.CycleError // texts that are safe to print, by the driver's own text
 }
 
-// mostErrors is the number of different errors that are counted separately.
+// mostErrors is the number of different errors that a run counts separately. All further ones count as "other errors".
 const mostErrors = 100
 
 // progress is the state of a client after its last reported cycle. Times are ns of CLOCK_MONOTONIC.
@@ -114,8 +115,8 @@ func ahead(clock measure.Clock) (difference int64) {
 	return difference
 }
 
-// wrong converts an error that a driver reported to a CycleError. It limits the number and the length of these errors,
-// because a run counts each of them.
+// wrong returns the CycleError for an error that a driver reported. It limits the number and the length of these
+// errors, because a run counts each different text separately.
 func (c *checker) wrong(text string) engine.CycleError {
 	known, ok := c.errors[text]
 	switch {
@@ -151,7 +152,7 @@ func (c *checker) keep(h heard, report func([]engine.Cycle) error) error {
 	for _, said := range h.Cycles {
 		one, err := c.cycle(said, h.at+grain)
 		if err != nil {
-			return errors.Join(report(all), fmt.Errorf("its report on client %d is impossible: %w", said.Client, err))
+			return errors.Join(report(all), fmt.Errorf("the driver's report on client %d is impossible: %w", said.Client, err))
 		}
 		all = append(all, one)
 	}
@@ -176,20 +177,21 @@ func (c *checker) cycle(said cycle, now int64) (engine.Cycle, error) {
 		return engine.Cycle{}, fmt.Errorf("the key is %d, but the client's next step has key %d", said.Key, key)
 	case (said.Granted == nil) != (said.Released == nil), !leased && (said.Token != nil || said.Until != nil):
 		return engine.Cycle{}, errors.New("a cycle with a lease needs both granted and released; one without a lease must " +
-			"have neither of them, and no token and valid_until")
+			"have none of granted, released, token and valid_until")
 	case !leased && (said.Error == nil || *said.Error == ""):
 		return engine.Cycle{}, errors.New("the cycle has neither a lease nor an error")
 	case said.Asked < client.done:
-		return engine.Cycle{}, fmt.Errorf("asked is %v before the end of its previous cycle, or before the start of the run",
-			time.Duration(client.done-said.Asked))
+		return engine.Cycle{}, fmt.Errorf("asked is %v before the end of the client's previous cycle, "+
+			"or before the start of the run", time.Duration(client.done-said.Asked))
 	case said.Asked <= client.since:
-		return engine.Cycle{}, errors.New("two cycles have the same time: the driver's clock is too coarse")
+		return engine.Cycle{}, errors.New("two consecutive cycles have the same timestamp, so the driver's clock " +
+			"is too coarse")
 	case granted < said.Asked, released < granted, said.Done < released:
 		return engine.Cycle{}, errors.New("asked, granted, released and done are not in this order")
 	case said.Done > now:
 		return engine.Cycle{}, fmt.Errorf("the end of the cycle is %v in the future", time.Duration(said.Done-now))
 	case said.Until != nil && (*said.Until < said.Asked-int64(mostValid) || *said.Until > said.Done+int64(mostValid)):
-		return engine.Cycle{}, errors.New("the end of the lease's validity is not a time of CLOCK_MONOTONIC")
+		return engine.Cycle{}, errors.New("the end of the lease's validity is not a CLOCK_MONOTONIC timestamp")
 	}
 	one := engine.Cycle{
 		Client: said.Client, Step: client.step, Token: said.Token,

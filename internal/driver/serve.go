@@ -16,8 +16,8 @@ import (
 	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
-// Serve is the main loop of a driver for a lock in Go: it reads lockbench's requests from in and writes the responses
-// to out, until the request close or the end of in. open opens the lock on its servers.
+// Serve is the main loop of a driver for a lock in Go. It reads lockbench's requests from in and writes the responses
+// to out. It returns after the request close or at the end of in. open opens the lock on its servers.
 func Serve(in io.Reader, out io.Writer, v strategies.Variant,
 	open func(goredis.Config) (strategies.Locker, error),
 ) error {
@@ -42,7 +42,7 @@ func Serve(in io.Reader, out io.Writer, v strategies.Variant,
 	}
 }
 
-// served is the state of a driver.
+// served is the state of a driver that runs Serve.
 type served struct {
 	variant strategies.Variant
 	open    func(goredis.Config) (strategies.Locker, error)
@@ -135,7 +135,7 @@ func (s *served) answer(q question) {
 	s.say(a)
 }
 
-// acquire acquires the lock, within the timeout of the request if it has one.
+// acquire acquires the lock, within the timeout of the request if it has one, and returns the response.
 func (s *served) acquire(ctx context.Context, q question) answer {
 	lease, err := engine.Acquire(ctx, s.locker, *q.Key, within(q.Timeout))
 	if err != nil {
@@ -155,7 +155,7 @@ func (s *served) acquire(ctx context.Context, q question) answer {
 	return a
 }
 
-// use releases or extends a lease.
+// use releases or extends a lease and returns the response.
 func (s *served) use(ctx context.Context, q question) answer {
 	s.mu.Lock()
 	lease := s.leases[q.Lease]
@@ -191,7 +191,8 @@ func untilOf(lease strategies.Lease) *int64 {
 // mostAtOnce is the maximum number of cycles in one line. It keeps lines shorter than longestLine.
 const mostAtOnce = 2000
 
-// run runs the clients until the end of the run, and writes their cycles.
+// run executes a run request. It runs the clients until the end of the run and writes their cycles as responses. The
+// last response reports that all clients have stopped.
 func (s *served) run(q question) {
 	a := engine.Assignment{Clock: measure.NewClock(), Stopped: s.stopped, Keys: q.Keys, Timeout: within(q.Timeout)}
 	ahead := ahead(a.Clock)
@@ -233,7 +234,7 @@ func (s *served) run(q question) {
 	s.say(answer{ID: q.ID, Done: true})
 }
 
-// within converts the timeout of a request; nil means no timeout.
+// within converts the timeout of a request from nanoseconds to a time.Duration; nil means no timeout.
 func within(ns *int64) *time.Duration {
 	if ns == nil {
 		return nil

@@ -10,9 +10,9 @@ import (
 	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
-// ShedLock's release deletes the key even if another client has the lock by then. With safeUpdate it compares the
-// owner.
-func TestALateReleaseOfShedLockDeletesTheLockOfAnother(t *testing.T) {
+// ShedLock releases its lock late, when another client holds it. By default ShedLock must delete the other client's
+// key. With safeUpdate it compares the owner first, so it must leave that key.
+func TestLateShedLockReleaseDeletesOtherLock(t *testing.T) {
 	const built, program = "../../drivers/redisson/target/driver-1.jar", "../../drivers/shedlock"
 	if _, err := os.Stat(built); err != nil {
 		t.Skip("its driver is not built: make drivers")

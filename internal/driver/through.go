@@ -9,9 +9,9 @@ import (
 	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
-// OpenThrough opens a driver whose connections go through one proxy per node, which uses the Dialer of the node's
-// options. Dialers that observe, delay or break the connections of a lock in this program thus do the same to a driver.
-// OpenThrough kills the driver when ctx ends.
+// OpenThrough opens a driver whose connections go through one proxy per node. Each proxy uses the Dialer of the node's
+// options, so a Dialer that observes, delays or breaks the connections of a lock in this program does the same to the
+// connections of a driver. OpenThrough kills the driver when ctx ends.
 func OpenThrough(ctx context.Context, v strategies.Variant, c goredis.Config) (strategies.Locker, error) {
 	ways := new(netfault.Proxies)
 	nodes := c.Nodes
@@ -33,14 +33,13 @@ func OpenThrough(ctx context.Context, v strategies.Variant, c goredis.Config) (s
 	return &through{d, ways, context.AfterFunc(ctx, func() { _ = d.fail(context.Cause(ctx)) })}, nil
 }
 
-// through is a driver with its proxies.
 type through struct {
 	*Driver
 	ways  *netfault.Proxies
 	spare func() bool // prevents the kill at the end of ctx
 }
 
-// Close ends the driver, then the proxies.
+// Close ends the driver and then closes its proxies.
 func (t *through) Close() error {
 	t.spare()
 	defer t.ways.Close()

@@ -13,8 +13,9 @@ import (
 	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
-// A driver under check reaches its server through the proxy, which uses TLS or the unix socket of the server.
-func TestACheckedDriverReachesItsServer(t *testing.T) {
+// OpenThrough opens a driver behind a proxy. The driver must reach the server, whether the proxy connects to the server
+// by TLS or through a unix socket.
+func TestCheckedDriverReachesServer(t *testing.T) {
 	t.Parallel()
 	v, err := withFault(t, "on Redis")
 	if err != nil {
