@@ -9,7 +9,7 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// Key audits one key from the clients' side: it records the waiters, the holders and the overlaps of holders. It counts
+// Key audits one key from the clients' side. It records the waiters, the holders and the overlaps of holders. It counts
 // a lease from the return of Acquire to the call of Release. The lock is held for at least that long, so every overlap
 // that Key reports is real.
 type Key struct {
@@ -23,21 +23,22 @@ type Key struct {
 	mu       sync.Mutex
 	arrivals arrivals
 	owners   ownerSequence
-	// start of the last release, if a client was waiting then and no client has acquired the key since; else none
-	releasedAt int64
-	freedAt    int64 // end of that release, once Freed has been called; else none
-	holders    []holder
-	gone       holder // the holder that released last
-	taken      span   // the time that released leases occupied for certain
-	grants     int64
-	opened     bool  // the window has opened: bypasses are counted from then on
-	closed     bool  // the window has closed: bypasses are no longer counted
-	wanted     int64 // the instant since which the key is free although a client waits; else none
-	ungranted  int64 // total of earlier such times in the window since the last grant
-	stall      int64 // the longest time in the window without a grant although the key was free and a client waited
-	passes     passes
-	newest     holder // the holder with the largest token
-	token      int64
+	// releasedAt is the start of the last release if a client was waiting then and no client has acquired the key since;
+	// else none.
+	releasedAt   int64
+	freedAt      int64 // end of that release, once Freed has been called; else none
+	holders      []holder
+	lastReleased holder // the holder that released last
+	taken        span   // the time that released leases occupied for certain
+	grants       int64
+	opened       bool  // the window has opened: bypasses are counted from then on
+	closed       bool  // the window has closed: bypasses are no longer counted
+	wanted       int64 // the instant since which the key is free although a client waits; else none
+	ungranted    int64 // total of earlier such times in the window since the last grant
+	stall        int64 // the longest time in the window without a grant although the key was free and a client waited
+	passes       passes
+	newest       holder // the holder with the largest token
+	token        int64
 
 	unsettled []unsettled // overlaps and tokens that can be judged only after the releases
 
@@ -67,7 +68,7 @@ func (h holder) end(clock Clock) int64 {
 	return min(until, h.released)
 }
 
-// overlap classifies the current holders of a key.
+// overlap states whether the current holders of a key exceed its capacity.
 type overlap int
 
 const (
@@ -81,12 +82,12 @@ const (
 	forever = math.MaxInt64
 )
 
-// NewKey returns the audit of a key that at most capacity clients may hold at the same time; 0 means any number. It
-// records how soon each client reacquires the key unless clients is 0.
+// NewKey returns the audit of a key that at most capacity clients may hold at the same time. A capacity of 0 means no
+// limit. Unless clients is 0, the audit records how soon each client reacquires the key.
 func NewKey(window *Window, capacity int, ttl time.Duration, clients int) *Key {
 	return &Key{
 		window: window, capacity: capacity, ttl: ttl, owners: newOwnerSequence(clients),
-		releasedAt: none, freedAt: none, wanted: none, gone: holder{released: none}, taken: span{none, none},
+		releasedAt: none, freedAt: none, wanted: none, lastReleased: holder{released: none}, taken: span{none, none},
 	}
 }
 
@@ -97,14 +98,14 @@ func (k *Key) Arrive(w *Waiter, since, now int64) {
 	k.arrivals.arrive(w, since, k.grants)
 	w.asked = now
 	if k.wanted == none {
-		k.stand(now)
+		k.addIdleTime(now)
 	}
 	k.mu.Unlock()
 }
 
-// stand adds up the time in which the key was free although clients waited. It must be called whenever the holders or
-// the waiters change.
-func (k *Key) stand(now int64) {
+// addIdleTime adds up the time in which the key was free although clients waited. It must be called whenever the
+// holders or the waiters change.
+func (k *Key) addIdleTime(now int64) {
 	if k.wanted != none {
 		k.ungranted += k.window.clip(k.wanted, now, k.window.End())
 		k.stall = max(k.stall, k.ungranted)
@@ -115,8 +116,8 @@ func (k *Key) stand(now int64) {
 	}
 }
 
-// Stall returns the longest time in the window in which one of the keys was free and clients waited for it, but none
-// acquired it. Call it when all waits have ended.
+// Stall returns, in nanoseconds, the longest time in the window for which one of the keys was free and clients waited
+// for it, but none acquired it. Call Stall when all waits have ended.
 func Stall(keys []*Key) int64 {
 	var longest int64
 	for _, k := range keys {
@@ -141,7 +142,7 @@ func (k *Key) bypasses(now int64) {
 }
 
 // Leave records that a client stops waiting without a lease at the instant now. It returns how many later arrivals
-// acquired the lock during the wait; from the opening of the window on, only those in the window.
+// acquired the lock during the wait. Once the window has opened, only acquisitions in the window count.
 func (k *Key) Leave(w *Waiter, now int64) (bypassed int64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -149,7 +150,7 @@ func (k *Key) Leave(w *Waiter, now int64) (bypassed int64) {
 	bypassed = k.arrivals.bypassed(w, k.arrivals.before(w), k.grants)
 	k.arrivals.withdraw(w)
 	if k.arrivals.waiting == 0 {
-		k.stand(now)
+		k.addIdleTime(now)
 		k.releasedAt, k.freedAt = none, none // a client that arrives later did not wait for this release
 	}
 	return bypassed
@@ -157,13 +158,14 @@ func (k *Key) Leave(w *Waiter, now int64) (bypassed int64) {
 
 // Grant describes the position of one lease in the order of grants.
 type Grant struct {
-	// Handoff is the time in ns since the start of the last release. It is negative if no client was waiting then or more
-	// holders remain than the capacity allows.
+	// Handoff is the time in ns since the start of the last release. It is negative if no client was waiting at that
+	// start, or if the remaining holders use up the capacity.
 	Handoff           int64
 	Overtaken         bool  // an earlier arrival was still waiting
 	Bypassed          int64 // later arrivals that acquired the lock during this wait, as for Leave
 	ReacquireDistance int64 // grants since this client's last one, this one included; 0 for its first
-	// Idle is the time in ns since Freed was called. It is negative if Freed was not called or Handoff is negative.
+	// Idle is the time in ns since the call of Freed for the last release. It is negative if Freed was not called for that
+	// release, or if Handoff is negative.
 	Idle int64
 }
 
@@ -195,7 +197,7 @@ func (k *Key) Enter(w *Waiter, now int64, lease strategies.Lease) Grant {
 	}
 	k.releasedAt, k.freedAt = none, none
 	k.admit(h)
-	k.stand(now)
+	k.addIdleTime(now)
 	k.ungranted = 0
 	if fenced != nil {
 		k.fence(h, fenced.FencingToken())
@@ -204,8 +206,8 @@ func (k *Key) Enter(w *Waiter, now int64, lease strategies.Lease) Grant {
 }
 
 // earliest returns the earliest instant at which the server can have granted the lease that Acquire returned at the
-// instant now, usually the call of Acquire. A lease that does not report its validity counts as valid for one TTL from
-// that instant, so that no lease that may have expired counts as valid.
+// instant now. Usually this is the call of Acquire. A lease that does not report its validity counts as valid for one
+// TTL from that instant, so that no lease that may have expired counts as valid.
 //
 // If clients wait for longer than a TTL, the call of Acquire is a weak bound. A correct lock with one permit grants no
 // lease while another one is certainly valid. Therefore earliest returns the end of the certainly valid leases if that
@@ -227,8 +229,8 @@ func (k *Key) earliest(w *Waiter, now int64) int64 {
 // span is an interval in which no lease of one TTL can begin without overlapping a certainly valid lease.
 type span struct{ from, until int64 }
 
-// with extends the span by a lease that was certainly valid between two instants; a lease with until before from
-// changes nothing. A span that ended one TTL or more before the lease is dropped.
+// with extends the span by a lease that was certainly valid between two instants. A lease whose until is not after its
+// from changes nothing. with drops a span that ended one TTL or more before the lease.
 func (s span) with(from, until int64, ttl time.Duration) span {
 	switch begins := from - int64(ttl); {
 	case until <= from:
@@ -263,7 +265,7 @@ func (k *Key) admit(h holder) {
 	if k.capacity == 0 {
 		return
 	}
-	switch missed := k.gone.released - h.granted; {
+	switch missed := k.lastReleased.released - h.granted; {
 	case len(k.holders) > k.capacity:
 		if k.crowded(h) {
 			k.safety.Overlaps++
@@ -274,7 +276,7 @@ func (k *Key) admit(h holder) {
 		}
 	case len(k.holders) == k.capacity && missed > 0:
 		// Another client acquired and released the lock between the grant of this lease and the call of Enter.
-		if k.crowded(h, k.gone) {
+		if k.crowded(h, k.lastReleased) {
 			k.safety.Overlaps++
 			k.safety.OverlapNS += missed
 		} else {
@@ -284,16 +286,16 @@ func (k *Key) admit(h holder) {
 	}
 }
 
-// crowded reports whether at some instant more leases than the capacity were certainly valid, the newcomer's included.
-// It checks the current holders, and those in others, which have already released.
+// crowded reports whether at some instant more leases than the capacity were certainly valid, including the newcomer's
+// lease. It checks the current holders, and those in others, which have already released.
 func (k *Key) crowded(newcomer holder, others ...holder) bool {
 	clock := k.window.Clock
 	end := newcomer.end(clock)
 	valid := 1
 	for _, held := range [][]holder{k.holders[:len(k.holders)-1], others} {
 		for _, h := range held {
-			// With several permits, two leases may both overlap the newcomer's but not each other. In that case only the instant
-			// of the newcomer's grant counts.
+			// With several permits, two leases may both overlap the newcomer's lease but not each other. Therefore only the
+			// leases that are valid when the newcomer's lease is granted count.
 			from := max(newcomer.granted, h.granted)
 			if k.capacity > 1 {
 				from = newcomer.granted
@@ -309,8 +311,9 @@ func (k *Key) crowded(newcomer holder, others ...holder) bool {
 	return false
 }
 
-// fence records a holder's token. A token that is not larger than that of an earlier lease is a regression. It is none
-// if this lease may have expired before the other was granted, because then only the call of Enter was late.
+// fence records a holder's token. A token that is not larger than the token of an earlier lease is a regression. A
+// smaller token is no regression if the holder's lease may have expired before the lease with the larger token was
+// granted, because then only the call of Enter was late.
 func (k *Key) fence(h holder, token int64) {
 	k.safety.FencedLeases++
 	switch {
@@ -324,7 +327,7 @@ func (k *Key) fence(h holder, token int64) {
 	}
 }
 
-// become changes the state and adds the time since the last change to the previous state.
+// become changes the state of the key. It adds the time since the last change to the total of the previous state.
 func (k *Key) become(state overlap, now int64) {
 	switch spent := max(0, now-k.since); k.state {
 	case expired:
@@ -340,11 +343,11 @@ func (k *Key) Exit(w *Waiter, now int64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.remove(w, now)
-	k.follow(k.gone)
+	k.follow(k.lastReleased)
 	if k.arrivals.waiting > 0 {
 		k.releasedAt = now
 	}
-	k.stand(now)
+	k.addIdleTime(now)
 }
 
 // Freed records that a client's release succeeded at the instant now.
@@ -356,8 +359,8 @@ func (k *Key) Freed(now int64) {
 	}
 }
 
-// Idle returns how long the key has been free although clients have been waiting since before its release; negative if
-// there are no such clients.
+// Idle returns how long the key has been free, in nanoseconds. The result is negative if the key is not free, or if no
+// client has been waiting since before the last release.
 func (k *Key) Idle(now int64) int64 {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -367,21 +370,21 @@ func (k *Key) Idle(now int64) int64 {
 	return now - k.freedAt
 }
 
-// Vanish records that a holder died at the instant now without a release.
+// Vanish records that a holder died at the instant now. A dead holder never releases.
 func (k *Key) Vanish(w *Waiter, now int64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.remove(w, now)
-	k.stand(now)
+	k.addIdleTime(now)
 	k.settle(w, true) // its lease counts as held, because no release can show otherwise
 }
 
 func (k *Key) remove(w *Waiter, now int64) {
 	k.left(w, now)
 	last := len(k.holders) - 1
-	k.gone = k.holders[w.place]
-	k.gone.released = now
-	k.taken = k.taken.with(k.gone.granted, k.gone.end(k.window.Clock), k.ttl)
+	k.lastReleased = k.holders[w.place]
+	k.lastReleased.released = now
+	k.taken = k.taken.with(k.lastReleased.granted, k.lastReleased.end(k.window.Clock), k.ttl)
 	k.holders[w.place] = k.holders[last]
 	k.holders[w.place].waiter.place = w.place
 	k.holders[last] = holder{}

@@ -11,7 +11,7 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// lease is a lease with all interfaces that the audit uses.
+// lease reports the end of its validity and a fencing token, the two things that the audit asks a lease for.
 type lease struct {
 	until time.Time
 	token int64
@@ -21,7 +21,7 @@ func (lease) Release(context.Context) error { return nil }
 func (l lease) ValidUntil() time.Time       { return l.until }
 func (l lease) FencingToken() int64         { return l.token }
 
-// wrapper is a lease that wraps another, whose interfaces strategies.As finds.
+// wrapper hides the interfaces of the lease inside it. The audit must find them with strategies.As.
 type wrapper struct {
 	plain
 	inside strategies.Lease
@@ -33,8 +33,7 @@ type plain struct{}
 
 func (plain) Release(context.Context) error { return nil }
 
-// people returns as many waiters as the tests need.
-func people() []*Waiter {
+func newWaiters() []*Waiter {
 	var waiters []*Waiter
 	for client := range 5 {
 		waiters = append(waiters, NewWaiter(client))
@@ -42,18 +41,20 @@ func people() []*Waiter {
 	return waiters
 }
 
-// ttl is the validity, in nanoseconds, of leases that do not report it.
+// ttl is how long, in nanoseconds, a lease is valid that does not report its validity.
 const ttl = 1000
 
 // step is one action of a client on a key.
 type step = func(k *Key, w []*Waiter)
 
-// enters returns a step in which a client gets a lease at an instant. The lease is plain unless one is given.
+// enters returns a step in which a client arrives and gets a lease at the same instant. who is the client's number, and
+// at is the instant. Without leases, the lease is plain.
 func enters(who int, at int64, leases ...strategies.Lease) step {
 	return func(k *Key, w []*Waiter) { enter(k, w[who], at, append(leases, plain{})[0]) }
 }
 
-// asks and returns are the steps in which a client calls Acquire and Acquire returns with a lease.
+// asks returns a step in which a client calls Acquire. returns is for the step in which this call returns with a lease.
+// who is the client's number.
 func asks(who int, at int64) step { return func(k *Key, w []*Waiter) { k.Arrive(w[who], at, at) } }
 
 func returns(who int, at int64, leases ...strategies.Lease) step {
@@ -141,7 +142,8 @@ func TestOverlaps(t *testing.T) {
 			[]step{enters(2, 50, until(90, 2)), exits(2, 60), enters(1, 40, until(45, 1))},
 			results.Safety{MaxHolders: 1, ExpiredOverlaps: 1, ExpiredOverlapNS: 20, FencedLeases: 2},
 		},
-		// A lease that does not report its validity began between the call of Acquire and its return.
+		// The lease does not report its validity, so it began at an unknown instant between the call of Acquire and its
+		// return.
 		"a lease granted long before Acquire returned": {
 			1,
 			[]step{asks(1, 100), returns(1, 700), asks(2, 800), returns(2, 1200), exits(1, 1300), exits(2, 1400)},
@@ -219,7 +221,7 @@ func TestOverlaps(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			k, w := NewKey(window, test.capacity, ttl, 0), people()
+			k, w := NewKey(window, test.capacity, ttl, 0), newWaiters()
 			for _, do := range test.steps {
 				do(k, w)
 			}
@@ -240,7 +242,7 @@ func TestHandoff(t *testing.T) {
 	window := NewWindow(NewClock(), 0)
 	window.Plan(0, 0)
 	k := NewKey(window, 1, time.Second, 0)
-	w := people()
+	w := newWaiters()
 	k.Arrive(w[1], 0, 0)
 	if g := k.Enter(w[1], 10, plain{}); g.Handoff >= 0 {
 		t.Errorf("the first lease was handed over in %d", g.Handoff)
@@ -269,8 +271,8 @@ func TestHandoff(t *testing.T) {
 	}
 }
 
-func TestAHandoffOfOnePermitOfTwo(t *testing.T) {
-	k, w := NewKey(NewWindow(NewClock(), 0), 2, time.Second, 0), people()
+func TestHandoffOfOnePermitOfTwo(t *testing.T) {
+	k, w := NewKey(NewWindow(NewClock(), 0), 2, time.Second, 0), newWaiters()
 	enter(k, w[1], 10, plain{})
 	enter(k, w[2], 20, plain{})
 	k.Arrive(w[3], 0, 0)

@@ -5,7 +5,7 @@ import "time"
 // Outcome is how a wait ended.
 type Outcome int
 
-// How a wait can end.
+// These are the ways in which a wait can end.
 const (
 	Granted  Outcome = iota // with a lease, the client's own or a shared one of another client
 	TimedOut                // at its timeout, or because a try-lock found the lock held
@@ -13,11 +13,11 @@ const (
 	Failed                  // with an error
 )
 
-// seen reports whether the wait ended by itself, so that its full length is known.
+// seen reports whether the wait ended with a lease or a timeout, so that its full length is known.
 func (o Outcome) seen() bool { return o == Granted || o == TimedOut }
 
 // Client is the record of one client. Only that client's goroutine calls its methods. The Recorder reads the fields
-// after the client has returned; it reads those that the shard's lock guards at any time.
+// guarded by the shard's lock at any time. It reads the other fields only after the client has returned.
 type Client struct {
 	window *Window
 	shard  *shard
@@ -43,14 +43,14 @@ type Client struct {
 	before wait  // a wait that was under way when the window opened
 }
 
-// wait is a wait that has ended or was cut off.
+// wait holds the length and the outcome of a wait that has ended or was cut off.
 type wait struct {
 	ns   int64
 	end  Outcome
 	seen bool
 }
 
-// phase is what a client is doing.
+// phase is an activity of a client. A client is in exactly one phase at a time.
 type phase int
 
 const (
@@ -65,9 +65,9 @@ func (c *Client) account(p phase, from, to, end int64) {
 	c.spent[p] += c.window.clip(from, to, end)
 }
 
-// Waited records a wait that ended at to without a usable lease: it timed out, was stopped or failed. It was due at due
-// and began at from. bypassed is the number of later arrivals that acquired the lock during the wait. Use Acquired for
-// a Granted wait.
+// Waited records a wait that ended at the instant to without a usable lease, because it timed out, was stopped or
+// failed. The wait was due at due and began at from. bypassed is the number of later arrivals that acquired the lock
+// during the wait. Use Acquired for a Granted wait.
 func (c *Client) Waited(outcome Outcome, due, from, to, bypassed int64) {
 	end := c.window.End()
 	c.account(waiting, from, to, end)
@@ -172,7 +172,7 @@ func (c *Client) Served(due, from, to int64) {
 	c.shard.mu.Unlock()
 }
 
-// lateness is how late a start may be and still count as punctual. Timers on an idle machine are about 1 ms late.
+// lateness is how late a start may be and still count as punctual. Even on an idle machine, timers are about 1 ms late.
 const lateness = int64(10 * time.Millisecond)
 
 // Started records an open-loop start that was due at the instant due. The client had been free since the instant free

@@ -6,8 +6,8 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// fairness returns f, which has the acquisitions per client, extended by figures on how the clients shared them over
-// the whole window and over short sequences.
+// fairness adds figures to f, which holds the acquisitions per client, and returns the result. The figures describe how
+// the clients shared the acquisitions, over the whole window and over short sequences of grants.
 func (r *Recorder) fairness(f results.Fairness, keys []*Key) results.Fairness {
 	f.AcquisitionsMin, f.LongestWait = math.MaxInt64, r.longest()
 	var acquisitions, overtook float64
@@ -42,8 +42,8 @@ type ownerSequence struct {
 
 func newOwnerSequence(clients int) ownerSequence { return ownerSequence{last: make([]int64, clients)} }
 
-// take records that grant number n went to a client. It returns the number of grants since that client's last one; 0
-// for its first. The grants inside the window form blocks whose length is the number of clients.
+// take records that a client received grant number n. It returns the number of grants since that client's last grant; 0
+// for the client's first grant. The grants inside the window form blocks whose length is the number of clients.
 func (t *ownerSequence) take(client int, n int64, inside bool) int64 {
 	if len(t.last) == 0 {
 		return 0
@@ -90,8 +90,8 @@ func workingSet(keys []*Key) *float64 {
 	return new(float64(sum) / float64(blocks))
 }
 
-// passes counts how often a key passed from one client to another, and how often both belonged to the same application
-// instance.
+// passes counts how often a key passed from one client to another, and in how many of these cases both clients belonged
+// to the same application instance.
 type passes struct {
 	instances   int // client i belongs to instance i mod instances; 0 disables the count
 	clients     int // clients with larger numbers are fault targets, each in a separate instance
@@ -107,7 +107,7 @@ func (k *Key) Across(instances, clients int) {
 	}
 }
 
-// take records that a client acquired the key.
+// take records that a client acquired the key. inside reports whether that was in the window.
 func (p *passes) take(client int, inside bool) {
 	if p.instances == 0 {
 		return

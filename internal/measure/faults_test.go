@@ -2,11 +2,11 @@ package measure
 
 import "testing"
 
-// The grant after the death of a holder does not count as a handoff.
-func TestAHolderThatVanishes(t *testing.T) {
+// A holder dies, and another client gets the lock long afterwards. This grant must not count as a handoff.
+func TestGrantAfterDeathIsNotAHandoff(t *testing.T) {
 	window := NewWindow(NewClock(), 0)
 	window.Plan(0, 0)
-	k, w := NewKey(window, 1, 1000, 5), people()
+	k, w := NewKey(window, 1, 1000, 5), newWaiters()
 	enter(k, w[1], 10, plain{})
 	k.Arrive(w[2], 0, 0)
 	k.Vanish(w[1], 20)
@@ -16,7 +16,7 @@ func TestAHolderThatVanishes(t *testing.T) {
 	}
 }
 
-func TestIdleKeysAreThoseThatSomebodyHasWaitedFor(t *testing.T) {
+func TestIdleTimeNeedsAWaiter(t *testing.T) {
 	window := NewWindow(NewClock(), 0)
 	window.Plan(0, 0)
 	for _, test := range []struct {
@@ -46,7 +46,7 @@ func TestIdleKeysAreThoseThatSomebodyHasWaitedFor(t *testing.T) {
 		}, none, none},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			k, w := NewKey(window, 1, 1000, 5), people()
+			k, w := NewKey(window, 1, 1000, 5), newWaiters()
 			enter(k, w[1], 10, plain{})
 			test.do(k, w)
 			if got := k.Idle(100); got != test.idle {
@@ -59,8 +59,9 @@ func TestIdleKeysAreThoseThatSomebodyHasWaitedFor(t *testing.T) {
 	}
 }
 
-// A client that acquires only once, such as a fault target, does not keep a block of grants from ending.
-func TestAStrangerAmongTurns(t *testing.T) {
+// Client 7 acquires the lock only once, as a fault's target does. The blocks of grants must be those of the other two
+// clients.
+func TestSingleTurnDoesNotExtendBlock(t *testing.T) {
 	turns := newOwnerSequence(2)
 	for n, client := range []int{0, 1, 7, 1, 0, 1} {
 		turns.take(client, int64(n+2), true) // the first grant was before the window

@@ -31,7 +31,8 @@ const (
 	gcCPUMetric      = "/cpu/classes/gc/total:cpu-seconds"
 )
 
-// ReadHealth takes a reading.
+// ReadHealth reads the CPU time of the generator and of the machine, the times for which goroutines waited for a CPU,
+// and the work of the garbage collector.
 func ReadHealth() Health {
 	samples := []metrics.Sample{
 		{Name: schedulingMetric},
@@ -51,7 +52,7 @@ func ReadHealth() Health {
 	}
 }
 
-// Spent is what the generator used between two readings.
+// Spent holds the resources that the generator used between two readings.
 type Spent struct {
 	Wall, CPU     time.Duration
 	SchedulingP99 time.Duration // upper edge of the bucket
@@ -61,7 +62,7 @@ type Spent struct {
 	MachineIdle   *float64      // percent of all cores; nil if the system does not report it
 }
 
-// Since returns the difference to an earlier reading.
+// Since returns the resources that the generator used since an earlier reading.
 func (h Health) Since(earlier Health) Spent {
 	return Spent{
 		Wall:          h.at.Sub(earlier.at),
@@ -95,7 +96,8 @@ func quantileOf(later, earlier *metrics.Float64Histogram, q float64) time.Durati
 	return 0
 }
 
-// sumOf returns the sum of the values that a runtime histogram gained; each value counts as the midpoint of its bucket.
+// sumOf returns the sum of the values that a runtime histogram gained between two readings. Each value counts as the
+// midpoint of its bucket.
 func sumOf(later, earlier *metrics.Float64Histogram) time.Duration {
 	var sum float64
 	for i := range later.Counts {
@@ -108,7 +110,7 @@ func sumOf(later, earlier *metrics.Float64Histogram) time.Duration {
 	return time.Duration(sum * 1e9)
 }
 
-// machineTimes has the total times of all cores of the machine since it started, in seconds. All fields are 0 if the
+// machineTimes holds the total times of all cores of the machine since it started, in seconds. All fields are 0 if the
 // system does not report them.
 type machineTimes struct {
 	idle, total float64
@@ -131,7 +133,8 @@ func readMachine() machineTimes {
 	}
 }
 
-// idleSince returns the share of idle time since an earlier reading, in percent.
+// idleSince returns the share of idle time of all cores since an earlier reading, in percent; nil if the system does
+// not report that time.
 func (t machineTimes) idleSince(earlier machineTimes) *float64 {
 	return t.share(earlier, t.idle-earlier.idle)
 }
@@ -145,13 +148,13 @@ func (t machineTimes) share(earlier machineTimes, seconds float64) *float64 {
 	return new(seconds / (t.total - earlier.total) * 100)
 }
 
-// enoughTicks is the number of seconds per core below which no share is reported. Systems count CPU time in ticks of 10
-// ms and attribute each tick to the process that runs at that moment.
+// enoughTicks is the CPU time in seconds per core below which StolenSince and OtherCPUSince report no share. Systems
+// count CPU time in ticks of 10 ms and attribute each tick to the process that runs at that moment.
 const enoughTicks = 0.5
 
 // StolenSince returns the share of all cores' time since an earlier reading, in percent, in which this machine was
-// ready to run but the hypervisor ran another one. It returns nil if the system does not report it or the time was too
-// short.
+// ready to run but the hypervisor ran another one. It returns nil if the system does not report that share or the time
+// was too short.
 func (h Health) StolenSince(earlier Health) *float64 {
 	if h.machine.total-earlier.machine.total < enoughTicks*cores() {
 		return nil
@@ -202,8 +205,8 @@ func Environment() results.Environment {
 	return e
 }
 
-// timerOvershoot returns by how many nanoseconds a sleep of 50 µs exceeds its duration on the idle machine (median).
-// Holds and backoffs cannot be more exact.
+// timerOvershoot measures several sleeps of 50 µs on the idle machine. It returns the median of the times by which they
+// are too long, in nanoseconds. Holds and backoffs cannot be more exact.
 func timerOvershoot() int64 {
 	const asked, samples = 50 * time.Microsecond, 21
 	var late []int64

@@ -7,7 +7,7 @@ import (
 )
 
 // Heartbeat measures for how long this process did not run because it was stopped, its container was paused or its
-// machine was suspended. A goroutine wakes up every beat and compares the clocks.
+// machine was suspended. A goroutine wakes up at a fixed interval (beat) and reads the clocks.
 type Heartbeat struct {
 	window *Window
 	still  atomic.Int64 // ns, the longest such time
@@ -18,7 +18,7 @@ type Heartbeat struct {
 // beat is the time between two wake-ups. Only stops much longer than a beat can be detected.
 const beat = 20 * time.Millisecond
 
-// pulse has the readings of the clocks at one wake-up.
+// pulse holds the readings of the clocks at one wake-up.
 type pulse struct {
 	at   int64         // by the window's clock, which may stop during a suspension
 	real time.Duration // since a fixed instant, including suspensions

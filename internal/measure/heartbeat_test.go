@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-func TestHowLongAProcessStoodStill(t *testing.T) {
+func TestProcessStandstill(t *testing.T) {
 	const ms = time.Millisecond
 	for _, test := range []struct {
 		name string
-		// The previous pulse is at 1.5 s, in a window from 1 s to 3 s.
+		// These are the times since the previous pulse, which is at 1.5 s in a window from 1 s to 3 s.
 		later, suspended, cpu time.Duration
 		want                  time.Duration
 	}{
@@ -38,7 +38,7 @@ func TestHowLongAProcessStoodStill(t *testing.T) {
 	}
 }
 
-func TestClocksThatAHeartbeatReads(t *testing.T) {
+func TestHeartbeatClocks(t *testing.T) {
 	h := NewHeartbeat(planned(0))
 	before := h.pulse()
 	time.Sleep(5 * time.Millisecond)

@@ -1,6 +1,7 @@
 //go:build !race
 
-// A single goroutine records a million waits here. The race detector could find no race and would take half a minute.
+// One goroutine records a million waits, so there can be no race. The race detector would only make these tests take
+// half a minute.
 
 package measure
 
@@ -22,11 +23,12 @@ type knownLock struct {
 	ends    howItEnds
 }
 
-// howItEnds describes how a lock ends waits that exceed the timeout. By default they end at most 1 % after it.
+// howItEnds describes when a lock ends waits that exceed the timeout. The zero value ends them within 1 % of the
+// timeout after it.
 type howItEnds struct {
 	name string
-	// late is the share of waits that still get a lease granted up to half a timeout after it, because grant and timeout
-	// cross.
+	// late is the share of waits to which a lease is granted up to half a timeout late, as if the grant had crossed the
+	// timeout.
 	late float64
 	deaf float64 // share of the waits that end only at four times the timeout
 }
@@ -36,17 +38,19 @@ const (
 	knownWindow = 5 * second
 )
 
-// never is the length of a wait that does not end.
+// never is longer than any window: the length of a wait that does not end.
 const never = int64(math.MaxInt64 / 2)
 
-// record records clients, numbered from first, that use the lock in a closed loop. They start long before the window
-// opens, at different times within one timeout, so that their timeouts are spread over the window.
+// record simulates clients of the lock in a closed loop and returns their records. first is the number of the first
+// client. The clients begin at different times before the window opens, so that their timeouts are spread over the
+// window.
 func (l knownLock) record(first, clients int) results.Run {
 	window := NewWindow(NewClock(), 0)
 	window.Plan(second, second+knownWindow)
 	r := NewRecorder(window, clients)
 	for i := range clients {
-		// Client i draws the same numbers in any recorder. In each hundred clients the first ones starve.
+		// The random numbers depend on the client's number and not on the recorder. Of each hundred clients, the first
+		// l.starved*100 starve.
 		random := rand.New(rand.NewPCG(uint64(first+i), uint64(l.timeout)))
 		l.use(r.Client(i), window, random, float64((first+i)%100) < l.starved*100)
 	}
@@ -77,7 +81,8 @@ func (l knownLock) use(c *Client, window *Window, random *rand.Rand, starves boo
 	}
 }
 
-// limit returns how and when a wait ends if no lease is granted before.
+// limit returns how a wait ends if it exceeds the returned time in nanoseconds. Without a timeout, the outcome is
+// Stopped.
 func (l knownLock) limit(random *rand.Rand, wait int64) (Outcome, int64) {
 	switch u := random.Float64(); {
 	case l.timeout == 0:
@@ -90,7 +95,8 @@ func (l knownLock) limit(random *rand.Rand, wait int64) (Outcome, int64) {
 	return TimedOut, l.timeout + random.Int64N(l.timeout/100)
 }
 
-// truth returns a quantile of the waits without a timeout if the share never of them does not end.
+// truth returns the q-quantile that waits would have without a timeout. never is the share of the waits that do not
+// end.
 func truth(q, never float64) float64 {
 	if left := 1 - q - never; left > 0 {
 		return -math.Log(left/(1-never)) * float64(knownMean)
@@ -107,8 +113,8 @@ func (l knownLock) starvedWaits() float64 {
 	return l.starved / (l.starved + (1-l.starved)*float64(l.timeout)/others)
 }
 
-// A percentile reported as exact must be that of the waits without a timeout, and a lower bound must not exceed it. If
-// the truth lies beyond the timeout or the window, that limit is the lower bound.
+// An exact percentile must equal that of the waits without a timeout, and a lower bound must not exceed it. If the true
+// percentile exceeds the timeout, the bound must be at least the timeout.
 func TestPercentilesOfKnownWaits(t *testing.T) {
 	t.Parallel()
 	inTime := howItEnds{name: "in time"}
@@ -127,7 +133,7 @@ func TestPercentilesOfKnownWaits(t *testing.T) {
 	}
 }
 
-// chance is the factor by which chance may change a percentile of so few waits.
+// chance is the factor by which a percentile of the waits of 800 clients may differ from the truth by chance.
 const chance = 1.15
 
 func (l knownLock) check(t *testing.T, name string, w results.Waiting) {
@@ -141,9 +147,10 @@ func (l knownLock) check(t *testing.T, name string, w results.Waiting) {
 		{0.95, w.PerAcquisition.P95, w.Service.P95, w.PerClient.P95},
 		{0.99, w.PerAcquisition.P99, w.Service.P99, w.PerClient.P99},
 	} {
-		// Without a timeout a starved client begins no wait in the window. Its wait counts from its age when the window
-		// opened, so the truth per acquisition lies between the values with and without it. If some waits end late, starved
-		// clients begin a smaller share of waits than starvedWaits.
+		// Without a timeout, a starved client begins no wait in the window, but its open wait counts from the age that it had
+		// when the window opened. The true percentile is therefore between that without such waits and that with them. The
+		// same holds if some waits end very late, because starved clients then begin a smaller share of the waits than
+		// starvedWaits returns.
 		least, most := truth(p.q, l.starvedWaits()), truth(p.q, l.starvedWaits())
 		if l.timeout == 0 || l.ends.deaf > 0 {
 			least = truth(p.q, 0)
@@ -177,7 +184,7 @@ func (l knownLock) check(t *testing.T, name string, w results.Waiting) {
 	}
 }
 
-// The merged records of two generators give the same percentiles as a single record of all clients.
+// Two generators record 150 clients each. Their sum must have the same percentiles as one record of all 300 clients.
 func TestSumOfGeneratorsHasTheSamePercentiles(t *testing.T) {
 	t.Parallel()
 	for _, l := range []knownLock{{0.14, 0, howItEnds{}}, {0.14, knownMean, howItEnds{late: 0.1}}} {

@@ -6,7 +6,7 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// Leases records the leases of all clients of a run.
+// Leases records the leases of all clients of a run, up to results.MostLeases.
 type Leases struct {
 	mu     sync.Mutex
 	packed results.Leases

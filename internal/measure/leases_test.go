@@ -10,8 +10,8 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// Leases are recorded up to their end or release, in µs since the window opened. If there are too many, none are
-// returned.
+// Each lease must be recorded from its grant to its release, or to its end if it ended first, in µs since the window
+// opened. If there are more than results.MostLeases, Packed must return none.
 func TestLeases(t *testing.T) {
 	t.Parallel()
 	window := NewWindow(NewClock(), 0)

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// The CPU time of others is that of all processes minus that of lockbench and Redis. Interrupts count for no process,
-// and stolen time is separate.
-func TestWhatOthersUseOfTheMachine(t *testing.T) {
+// The CPU time of other processes must be that of all processes minus that of lockbench and Redis. It must include
+// neither interrupts nor stolen time.
+func TestForeignCPUTime(t *testing.T) {
 	n := cores()
 	before := Health{cpu: time.Second, machine: machineTimes{idle: 100, total: 200, steal: 1, processes: 90}}
 	after := func(seconds, processes, steal, ours float64) Health {

@@ -19,8 +19,9 @@ type Waiter struct {
 // NewWaiter returns the Waiter of the client with this number.
 func NewWaiter(client int) *Waiter { return &Waiter{client: client} }
 
-// arrivals keeps the waiters in order of arrival. For any waiter it counts how many are ahead of it and how many of
-// those gave up. Slots are used in order and renumbered when none is left, so that every step takes amortised O(log n).
+// arrivals keeps the waiters in order of arrival. For any waiter it counts how many waiters arrived earlier and how
+// many of those gave up. Slots are used in order. When no slot is left, they are renumbered, so that every step takes
+// amortised O(log n).
 type arrivals struct {
 	places    []*Waiter // by slot; nil if the waiter has left
 	still     fenwick   // 1 for each slot whose waiter still waits
@@ -94,7 +95,7 @@ func (a *arrivals) withdraw(w *Waiter) {
 	a.withdrawn++
 }
 
-// renumber moves the waiters to the first slots. Afterwards at least half of the slots are free, so it is rarely
+// renumber moves the waiters to the first slots. Afterwards at least half of the slots are free, so renumber is rarely
 // called.
 func (a *arrivals) renumber() {
 	size := max(64, len(a.places))

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// After any sequence of operations the tree must agree with a naive count.
-func TestArrivalsAgreeWithCounting(t *testing.T) {
+// The test adds and removes waiters at random. arrivals must always return the same counts as a list of the waiters.
+func TestArrivalTreeMatchesNaiveCount(t *testing.T) {
 	type place struct {
 		*Waiter
 		bypassed int64
@@ -54,8 +54,8 @@ func TestArrivalsAgreeWithCounting(t *testing.T) {
 	}
 }
 
-// A waiter that starves while the others take turns must not make the slots grow.
-func TestAStarvedWaiterKeepsTheSlotsSmall(t *testing.T) {
+// One waiter starves while another arrives and leaves 10,000 times. arrivals must not need more than 64 slots.
+func TestStarvedWaiterDoesNotGrowSlots(t *testing.T) {
 	var a arrivals
 	starved, other := NewWaiter(0), NewWaiter(1)
 	a.arrive(starved, 0, 0)

@@ -30,7 +30,7 @@ func MaxOpenFiles() (int64, error) {
 	return int64(limit.Cur), nil
 }
 
-// PeakRSS returns the largest resident memory of this process so far, in bytes.
+// PeakRSS returns the peak resident memory of this process so far, in bytes.
 func PeakRSS() int64 {
 	var usage syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {

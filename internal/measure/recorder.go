@@ -1,5 +1,10 @@
 package measure
 
+// Clients record their waits and holds in shards, so that they seldom wait for one another's locks. The engine reads
+// the records in two ways. SoFar and Recent run while clients run, and read only what the locks of the shards guard.
+// Record and Parts also read fields that only the client itself writes. Before they are called, every client must have
+// ended or been replaced by Drop.
+
 import (
 	"fmt"
 	"iter"
@@ -13,14 +18,14 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// Recorder collects the records of all clients of a run. Its memory does not grow during the run: it has a few shards
-// of histograms and about 200 bytes per client.
+// Recorder collects the records of all clients of a run. A Recorder uses a few shards of histograms and about 200 bytes
+// per client. This memory does not grow during the run.
 type Recorder struct {
 	window  *Window
 	shards  []*shard
 	clients []*Client
 
-	// underWay has the ages of the waits that were open at the last call of Recent.
+	// underWay holds the ages of the waits that were open at the last call of Recent.
 	underWay results.Histogram
 
 	openLoop bool
@@ -51,12 +56,12 @@ func (r *Recorder) Backlog(due iter.Seq[int64]) {
 	}
 }
 
-// shard has the histograms of a subset of the clients.
+// shard holds the histograms of a subset of the clients.
 type shard struct {
 	mu       sync.Mutex
 	waits    durations // ns
 	byClient durations // the same waits, weighted by client; see results.Waiting
-	// ns; in an open loop the waits measured from the call of Acquire, otherwise equal to waits
+	// service holds the waits of an open loop, measured from the call of Acquire, in ns. A closed loop does not use it.
 	service            durations
 	recent             durations             // ns, waits that ended since Recent was last called
 	handoffs           *histogram            // ns, since Recent was last called
@@ -70,6 +75,7 @@ type shard struct {
 // NewRecorder returns a Recorder for the given number of clients.
 func NewRecorder(window *Window, clients int) *Recorder {
 	r := &Recorder{window: window}
+	// Parts needs an even number of shards, or one shard per client.
 	for range min(clients, 2*runtime.GOMAXPROCS(0), mostShards) {
 		s := &shard{
 			waits: newDurations(), byClient: newDurations(),
@@ -126,8 +132,8 @@ func (r *Recorder) Record(run *results.Run, keys []*Key) {
 	run.Fairness = r.fairness(run.Fairness, keys)
 }
 
-// SoFar writes the records that are available while clients run into a run: most kinds of durations, and acquisitions
-// in total and per client.
+// SoFar fills run with the records that are available while clients run: the holds, the handoffs, the waits, the
+// lateness of starts, and the acquisitions in total and per client.
 func (r *Recorder) SoFar(run *results.Run, keys []*Key) {
 	run.Record = results.Record{Clients: int64(len(r.clients)), Keys: int64(len(keys))}
 	r.eachShard(func(s *shard) { run.Record.AskedNS += s.asked })
@@ -189,8 +195,10 @@ func everyOf[T any](all []T, first, n int) (some []T) {
 	return some
 }
 
-// perClient returns the waits weighted by client. For each client it adds the time in the window before its first
-// observed wait and after its last one. That time belongs to no observed wait, so it counts towards the first.
+// perClient returns the distribution of the waits in which each client has the same weight, the length of the window.
+// The weight of a wait is the time since the client's previous wait began. A client's first wait in the window gets the
+// remaining time: from the opening of the window to the beginning of that wait, and from the beginning of the client's
+// last wait to the end of the window.
 func (r *Recorder) perClient() results.Distribution {
 	rest, starved := newDurations(), newHistogram()
 	opened, end := r.window.Open, r.window.End()
@@ -200,6 +208,7 @@ func (r *Recorder) perClient() results.Distribution {
 		switch {
 		case c.first.seen:
 			seen, weight = c.first, end-c.last
+		// No wait began in the window, so the wait that was open when the window opened stands for the whole window.
 		case c.before.seen:
 			seen, weight = c.before, end-opened
 		}
@@ -218,7 +227,7 @@ func (r *Recorder) perClient() results.Distribution {
 	return results.DescribeBetween(r.observed(func(s *shard) durations { return s.byClient }), unseen, r.longest())
 }
 
-// longest returns the longest wait of any client.
+// longest returns the longest wait of any client. It is a lower bound if the end of that wait was not observed.
 func (r *Recorder) longest() *results.Bound {
 	var longest results.Bound
 	for _, c := range r.clients {
@@ -257,6 +266,7 @@ func (r *Recorder) describe(of func(*shard) durations) results.Distribution {
 	described := results.Describe(r.observed(of), longest)
 	described.Overflow = overflow
 	if described.Count > 0 {
+		// Compute the mean from the exact sum. A mean of the histogram would have the error of its bins.
 		described.MeanNS = new(sum / float64(described.Count))
 	}
 	return described
@@ -272,8 +282,8 @@ func (r *Recorder) observed(of func(*shard) durations) results.Observations {
 	}
 }
 
-// sum returns the sum of one histogram per shard; nil adds nothing. Clients may wait for a locked shard, so sum locks
-// each shard only while it copies the histogram.
+// sum returns the sum of one histogram per shard. A histogram that is nil adds nothing. Clients may wait for a locked
+// shard, so sum locks each shard only while it copies the histogram.
 func (r *Recorder) sum(of func(*shard) *histogram) (sum results.Histogram) {
 	var copies []*hdrhistogram.Snapshot
 	r.eachShard(func(s *shard) {
@@ -323,16 +333,16 @@ func (r *Recorder) timeAccounting() results.TimeAccounting {
 
 func seconds(ns int64) float64 { return float64(ns) / 1e9 }
 
-// Recent summarises the ended and open waits, and the handoffs, since the previous call. Its percentiles have an error
-// of at most 1 %.
+// Recent summarises the ended and open waits, and the handoffs, since the previous call of Recorder.Recent. Its
+// percentiles have an error of at most 1 %.
 type Recent struct {
 	P50, P99               *results.Bound // nil without any wait
 	Max                    *results.Bound // of the waits that ended; nil without any
 	HandoffP50, HandoffP99 *results.Bound // nil without any handoff
 }
 
-// Recent returns the summary of the waits in the window since the last call. ages has the current open waits. Only one
-// goroutine may call Recent.
+// Recent returns the summary of the waits in the window since the last call. ages holds the current open waits. Only
+// one goroutine may call Recent.
 func (r *Recorder) Recent(ages []results.Wait) Recent {
 	var o results.Observations
 	var handoffs results.Histogram
@@ -357,6 +367,7 @@ func (r *Recorder) Recent(ages []results.Wait) Recent {
 		open.record(age.NS)
 		longest = max(longest, age.NS)
 	}
+	// A wait that was already open at the last call counts from the age that it had then, which is in Entered.
 	underWay := results.Counted(open.Histogram)
 	o.Open, o.Entered = o.Open.Plus(underWay), r.underWay
 	r.underWay = underWay
@@ -371,7 +382,7 @@ func (r *Recorder) Recent(ages []results.Wait) Recent {
 // of a wait is not always observed.
 type DurationKind int
 
-// The kinds; results.Run defines each.
+// These are the kinds of durations, which results.Run documents.
 const (
 	Hold DurationKind = iota
 	Release
@@ -390,8 +401,8 @@ func (c *Client) Took(kind DurationKind, from, to int64) {
 	c.shard.kinds[kind].record(to - from)
 }
 
-// histogram is an HDR histogram of nanoseconds. It counts a duration beyond its range as the largest value, and counts
-// such durations in overflow.
+// histogram is an HDR histogram of nanoseconds. A duration beyond its range counts as its largest value; overflow is
+// the number of such durations.
 type histogram struct {
 	*hdrhistogram.Histogram
 	overflow int64
@@ -429,8 +440,8 @@ func newRecent() *histogram {
 	return &histogram{Histogram: hdrhistogram.New(1, int64(time.Hour), 2)}
 }
 
-// durations has four histograms: durations whose end was observed (ended), waits that were given up (gaveUp), durations
-// whose end was not observed (open), and the ages at which the observation of a duration began (entered).
+// durations holds four histograms: durations whose end was observed (ended), waits that were given up (gaveUp),
+// durations whose end was not observed (open), and the ages at which the observation of a duration began (entered).
 type durations struct{ ended, gaveUp, open, entered *histogram }
 
 func newDurations() durations {
@@ -456,7 +467,7 @@ func (d durations) of(how Outcome) *histogram {
 	}
 }
 
-// Describe returns the distribution of some durations in nanoseconds.
+// Describe returns the distribution of the given durations in nanoseconds.
 func Describe(all []int64) results.Distribution {
 	s := &shard{}
 	s.kinds[Hold] = newHistogram()

@@ -19,7 +19,8 @@ func planned(quota int64) *Window {
 	return w
 }
 
-// turns records complete consecutive turns: wait, hold, release, think.
+// turns records consecutive turns of c and returns the end of the last one. The first begins at from. phases holds four
+// durations for each turn: wait, hold, release and think.
 func turns(c *Client, from int64, phases ...int64) int64 {
 	asked := from
 	for ; len(phases) >= 4; phases = phases[4:] {
@@ -34,9 +35,10 @@ func turns(c *Client, from int64, phases ...int64) int64 {
 	return asked
 }
 
-func TestAWaitBelongsToTheWindowInWhichItEnds(t *testing.T) {
+func TestWaitCountsInWindowOfItsEnd(t *testing.T) {
 	r := NewRecorder(planned(0), 1)
-	// The first wait begins 0.5 s before the window opens and ends 0.5 s after; the second is open when the window closes.
+	// The first wait lasts from 0.5 s before the window opens until 0.5 s after. The second is still open when the window
+	// closes.
 	turns(r.Client(0), second/2, second, second, 0, 0, 2*second, 0, 0, 0)
 	w := recorded(r).Waiting
 	if w.PerAcquisition.Count != 1 || w.PerAcquisition.Censored != 1 || w.Open != 1 {
@@ -76,7 +78,7 @@ func TestStoppedAndGivenUpWaitsAreCensored(t *testing.T) {
 	}
 }
 
-func TestBooksFindWhatIsMissing(t *testing.T) {
+func TestBooksDetectMissingTime(t *testing.T) {
 	for _, test := range []struct {
 		name     string
 		thought  int64
@@ -98,9 +100,9 @@ func TestBooksFindWhatIsMissing(t *testing.T) {
 	}
 }
 
-func TestEveryClientWeighsTheSame(t *testing.T) {
+func TestClientsHaveEqualWeight(t *testing.T) {
 	r := NewRecorder(planned(0), 10)
-	// Nine clients wait ten times for 100 ms, and one barges in a thousand times.
+	// Nine clients have ten waits of 100 ms each. The tenth client has a thousand waits of 1 ms.
 	for i := range 9 {
 		var waits []int64
 		for range 10 {
@@ -124,13 +126,13 @@ func TestEveryClientWeighsTheSame(t *testing.T) {
 	if f.AcquisitionsMin != 10 || f.AcquisitionsMax != 1000 || f.Starved == nil || *f.Starved != 0 {
 		t.Errorf("fairness %+v", f)
 	}
-	// (9·10 + 1000)² ÷ (10 · (9·10² + 1000²))
+	// Jain's index is (9·10 + 1000)² ÷ (10 · (9·10² + 1000²)).
 	if want := 1090.0 * 1090 / (10 * (900 + 1e6)); math.Abs(*f.Jain-want) > 1e-12 {
 		t.Errorf("Jain %g, want %g", *f.Jain, want)
 	}
 }
 
-func TestNothingIsClamped(t *testing.T) {
+func TestLongWaitsAreNotClamped(t *testing.T) {
 	r := NewRecorder(planned(0), 1)
 	long := 2 * results.NewHistogram().HighestTrackableValue()
 	r.Client(0).Acquired(Acquisition{
@@ -143,7 +145,7 @@ func TestNothingIsClamped(t *testing.T) {
 	}
 }
 
-// recorded returns a run with the records of a Recorder, with one key if none is given.
+// recorded returns a run with the records of r and of these keys. Without keys, it adds one that no client used.
 func recorded(r *Recorder, keys ...*Key) (run results.Run) {
 	if keys == nil {
 		keys = []*Key{NewKey(r.window, 1, time.Second, 0)}
@@ -153,9 +155,9 @@ func recorded(r *Recorder, keys ...*Key) (run results.Run) {
 	return run
 }
 
-// A client whose single wait takes the whole window may always wait that long, or may be like the others. Per client
-// only a lower bound of the median is known: the median without that client.
-func TestClientsWithoutATurnMakePercentilesBounds(t *testing.T) {
+// Up to three of ten clients wait for the whole window. How long they usually wait is unknown, so the median per client
+// must be only a lower bound: the median of the other clients.
+func TestClientsWithoutTurnBoundPercentiles(t *testing.T) {
 	for starved := range 4 {
 		r := NewRecorder(planned(0), 10)
 		for i := range 10 {
@@ -184,9 +186,9 @@ func waits(all ...int64) (open []results.Wait) {
 	return open
 }
 
-// A slice of the timeline counts open waits. Waits that were open when the slice began count only from the age that
-// they had then.
-func TestASliceCountsWaitsUnderWay(t *testing.T) {
+// The percentiles of a timeline slice must include open waits. A wait that began before the slice must change only
+// percentiles above the time that it had lasted by then.
+func TestSliceCountsOpenWaits(t *testing.T) {
 	r := NewRecorder(planned(0), 1)
 	crowd := waits(5*second, 6*second, 7*second)
 	r.Recent(crowd)
@@ -196,13 +198,13 @@ func TestASliceCountsWaitsUnderWay(t *testing.T) {
 	for i := range crowd {
 		crowd[i].NS += second
 	}
-	// Of a hundred waits that began in the slice, 97 ended after 1 µs. Older waits could not end at that age, so they must
-	// not change this share.
+	// In this slice 100 waits began, and 97 of them ended after 1 µs. The three older waits had lasted longer before the
+	// slice began, so they must not change the median.
 	got := r.Recent(append(crowd, waits(10, 20, 30)...))
 	if got.P50.NS < 1000 || got.P50.NS > 1010 || got.P50.AtLeast || got.Max.NS != 1000 {
 		t.Errorf("p50 %v, p99 %v, max %v", got.P50, got.P99, got.Max)
 	}
-	// In the next slice three waits that had just begun are still open.
+	// In the next slice, the three youngest waits are still open.
 	for range 97 {
 		turns(r.Client(0), 2*second, 1000, 0, 0, 0)
 	}
@@ -215,7 +217,7 @@ func TestASliceCountsWaitsUnderWay(t *testing.T) {
 	}
 }
 
-func TestTurnsAreKept(t *testing.T) {
+func TestTurnsAreRecordedPerClient(t *testing.T) {
 	r := NewRecorder(planned(0), 3)
 	turns(r.Client(0), second, 1, 1, 1, 1, 1, 1, 1, 1)
 	turns(r.Client(1), second, 1, 1, 1, 1)
@@ -225,7 +227,7 @@ func TestTurnsAreKept(t *testing.T) {
 	}
 }
 
-func TestAWindowClosesWithItsQuota(t *testing.T) {
+func TestWindowClosesAtQuota(t *testing.T) {
 	w := NewWindow(NewClock(), 3)
 	w.Plan(0, 0)
 	for n := range 5 {
@@ -253,7 +255,7 @@ func TestAWindowClosesWithItsQuota(t *testing.T) {
 	}
 }
 
-// BenchmarkTurn measures the cost of recording a complete acquisition, which every measured strategy incurs.
+// BenchmarkTurn measures what it costs to record one acquisition.
 func BenchmarkTurn(b *testing.B) {
 	w := NewWindow(NewClock(), 0)
 	w.Plan(0, math.MaxInt64)
@@ -274,8 +276,9 @@ func BenchmarkTurn(b *testing.B) {
 	}
 }
 
-// Client i belongs to part i mod 2, also if many clients share a shard.
-func TestPartsOfAMixedStrategy(t *testing.T) {
+// The strategies a and b are mixed. Clients with even numbers use a, those with odd numbers b, and each part must
+// contain only the records of its own clients.
+func TestMixedStrategyParts(t *testing.T) {
 	for _, clients := range []int{2, 3, 40, 101} {
 		r := NewRecorder(planned(0), clients)
 		for i := range clients {
@@ -314,9 +317,9 @@ func TestPartsOfAMixedStrategy(t *testing.T) {
 	}
 }
 
-// In each part of a mixed strategy, a lease granted after the timeout must not make the percentiles of given-up waits
-// exact.
-func TestPartsBoundWaitsThatWereGivenUp(t *testing.T) {
+// One wait in ten of strategy b times out after 5 µs, and one gets a lease after 9 µs. The p99 of b must be a lower
+// bound of 5 µs, and that of a must be exact.
+func TestPartsBoundTimedOutWaits(t *testing.T) {
 	t.Parallel()
 	r := NewRecorder(planned(0), 2)
 	for range 90 {
@@ -333,8 +336,9 @@ func TestPartsBoundWaitsThatWereGivenUp(t *testing.T) {
 	}
 }
 
-// Each kind of duration has a separate distribution in the document.
-func TestEveryKindHasItsPlace(t *testing.T) {
+// The test records one duration of each kind in the window and one before it. Each distribution of the run must contain
+// exactly the first.
+func TestKindsHaveSeparateDistributions(t *testing.T) {
 	r := NewRecorder(planned(0), 1)
 	for kind := range kindCount {
 		r.Client(0).Took(kind, 2*second, 2*second+1000*(1+int64(kind)))
@@ -350,8 +354,8 @@ func TestEveryKindHasItsPlace(t *testing.T) {
 	}
 }
 
-// In a slice of the timeline, a wait that ended without a lease counts as longer than it lasted.
-func TestASliceCountsWaitsThatTimedOut(t *testing.T) {
+// Of 20 waits in a timeline slice, 19 time out after 5 µs. The median must be a lower bound of 5 µs.
+func TestSliceCountsTimedOutWaits(t *testing.T) {
 	r := NewRecorder(planned(0), 1)
 	r.Recent(nil)
 	turns(r.Client(0), 2*second, 1000, 0, 0, 0)

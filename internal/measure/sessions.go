@@ -6,9 +6,10 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// unsettled is an overlap of two leases, or a token smaller than an earlier one, of a lock whose leases last as long as
-// their holders' sessions. Only the release of a lease shows whether the holder's session had ended before. If one of
-// the two sessions had ended, that client held the lock for longer than its lease, and the lock kept its claim.
+// unsettled is a possible breach of a lock whose leases last as long as their holders' sessions: two leases that
+// overlap, or a token smaller than an earlier one. Only the release of a lease shows whether the holder's session had
+// ended before. If one of the two sessions had ended, its client used the lock for longer than the lease lasted, and
+// the lock kept its claim.
 type unsettled struct {
 	first, second *Waiter // the holders whose releases are pending; nil after a release has found its lease
 	token         bool    // the case is a token, not an overlap
@@ -25,13 +26,15 @@ const (
 	ended
 )
 
-// BySession declares that a lease lasts as long as its holder's session, which may be shorter or longer than the TTL;
-// see Settle. Call it before any Enter.
+// BySession declares that a lease lasts as long as its holder's session, which may be shorter or longer than the TTL.
+// Overlaps are then settled by the outcomes of releases, which Settle records. Call BySession before any Enter. It has
+// no effect unless the capacity is 1.
 func (k *Key) BySession() { k.session = k.capacity == 1 }
 
-// admitSession adds a holder whose lease lasts as long as a session. The other holders overlap it, as does a client
-// that acquired and released the lock between the grant of this lease and the call of Enter. They do not if the
-// reported validity of the leases rules the overlap out.
+// admitSession adds a holder whose lease lasts as long as a session. It records an overlap with each other holder.
+// Without other holders, it records an overlap with a client that acquired and released the lock between the grant of
+// this lease and the call of Enter. If the reported validity of the two leases rules the overlap out, the case counts
+// as an expired lease.
 func (k *Key) admitSession(h holder) {
 	clock := k.window.Clock
 	meet := func(other holder) bool { return max(h.granted, other.granted) < min(h.end(clock), other.end(clock)) }
@@ -44,15 +47,15 @@ func (k *Key) admitSession(h holder) {
 		k.safety.ExpiredOverlaps++
 		k.become(expired, h.granted)
 	}
-	missed := k.gone.released - h.granted
+	missed := k.lastReleased.released - h.granted
 	if len(others) > 0 || missed <= 0 {
 		return
 	}
-	u := unsettled{k.gone.waiter, h.waiter, false, h.granted, k.gone.released}
-	if k.gone.release == held {
+	u := unsettled{k.lastReleased.waiter, h.waiter, false, h.granted, k.lastReleased.released}
+	if k.lastReleased.release == held {
 		u.first = nil
 	}
-	if k.gone.release == ended || !meet(k.gone) {
+	if k.lastReleased.release == ended || !meet(k.lastReleased) {
 		k.conclude(u, false)
 		return
 	}
@@ -69,7 +72,7 @@ func (k *Key) left(w *Waiter, now int64) {
 }
 
 // Settle records the outcome of the release of a client's last lease. It determines, as far as possible, whether the
-// client held the lock until then.
+// client held the lock until that release.
 func (k *Key) Settle(w *Waiter, lease strategies.Lease, release error) {
 	if !k.session {
 		return
@@ -80,10 +83,10 @@ func (k *Key) Settle(w *Waiter, lease strategies.Lease, release error) {
 }
 
 func (k *Key) settle(w *Waiter, was bool) {
-	if k.gone.waiter == w {
-		k.gone.release = ended
+	if k.lastReleased.waiter == w {
+		k.lastReleased.release = ended
 		if was {
-			k.gone.release = held
+			k.lastReleased.release = held
 		}
 	}
 	open := k.unsettled[:0]
@@ -109,7 +112,7 @@ func (k *Key) settle(w *Waiter, was bool) {
 	k.unsettled = open
 }
 
-// conclude counts an unsettled case once its outcome is known: as a breach or as an expired lease.
+// conclude counts an unsettled case as a breach or as an expired lease once its outcome is known.
 func (k *Key) conclude(u unsettled, breach bool) {
 	if u.end == forever {
 		u.end = k.window.Clock.Now()
@@ -128,8 +131,8 @@ func (k *Key) conclude(u unsettled, breach bool) {
 	}
 }
 
-// stillHeld reports whether a lease was held until its release. If the release failed, a Watched lease may report that
-// it was lost; otherwise it counts as held.
+// stillHeld reports whether a lease was held until its release. A lease whose release failed with an error other than
+// ErrNotHeld counts as held, unless it is Watched and reports its loss.
 func stillHeld(lease strategies.Lease, release error) bool {
 	switch {
 	case release == nil:

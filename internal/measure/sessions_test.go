@@ -10,7 +10,6 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// watched is a lease that reports its loss.
 type watched struct {
 	plain
 	lost chan struct{}
@@ -18,9 +17,9 @@ type watched struct {
 
 func (w watched) Lost() <-chan struct{} { return w.lost }
 
-// If a lease lasts as long as its holder's session, the releases show whether holders overlapped. A holder whose
-// session had ended held for longer than its lease, even if it released soon after the grant. If both leases were held
-// until their release, the overlap is a breach.
+// A lease lasts as long as its holder's session, so only the release shows whether the lease had ended by then. Two
+// holders at a time break the claim if both still held their leases. If one lease had ended, its holder used the lock
+// too long.
 func TestOverlapsOfSessions(t *testing.T) {
 	over := make(chan struct{})
 	close(over)
@@ -103,7 +102,7 @@ func TestOverlapsOfSessions(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			k := NewKey(NewWindow(NewClock(), 0), 1, ttl, 0)
 			k.BySession()
-			waiters := people()
+			waiters := newWaiters()
 			for _, do := range test.steps {
 				do(k, waiters)
 				Seen([]*Key{k}) // as at a fault during the run; must change nothing
@@ -119,7 +118,7 @@ func TestOverlapsOfSessions(t *testing.T) {
 	}
 }
 
-// fenced is a lease that has a token and does not report its validity.
+// fenced is a lease with a fencing token. It does not report its validity.
 type fenced struct {
 	plain
 	token int64

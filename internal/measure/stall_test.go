@@ -2,7 +2,7 @@ package measure
 
 import "testing"
 
-func TestALockThatStoodStill(t *testing.T) {
+func TestLockStandstill(t *testing.T) {
 	const ms = second / 1000
 	for _, test := range []struct {
 		name string
@@ -48,7 +48,7 @@ func TestALockThatStoodStill(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			k := NewKey(planned(0), 1, 0, 0)
-			test.do(k, people())
+			test.do(k, newWaiters())
 			if got := Stall([]*Key{k}); got != test.want {
 				t.Errorf("stood still for %d ms, want %d", got/ms, test.want/ms)
 			}
@@ -56,9 +56,10 @@ func TestALockThatStoodStill(t *testing.T) {
 	}
 }
 
-// The bypasses of a wait include only acquisitions in the window, not those of the warm-up.
-func TestBypassesAreOfTheWindow(t *testing.T) {
-	k, w := NewKey(planned(0), 1, 0, 0), people()
+// A waiter is bypassed ten times in the warm-up and more often in the window. A wait that ends in the window must count
+// only the bypasses in the window.
+func TestBypassesCountOnlyInWindow(t *testing.T) {
+	k, w := NewKey(planned(0), 1, 0, 0), newWaiters()
 	barge := func(from int64) {
 		for i := range int64(10) {
 			enter(k, w[0], from+i, plain{})
@@ -96,7 +97,7 @@ func TestPassesWithinAProcess(t *testing.T) {
 		{"several holders", 2, 2, []int{0, 2}, -1},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			k, w := NewKey(planned(0), test.capacity, 0, 0), people()
+			k, w := NewKey(planned(0), test.capacity, 0, 0), newWaiters()
 			k.Across(test.instances, 4)
 			enter(k, w[1], 0, plain{}) // in the warm-up
 			k.Exit(w[1], 1)

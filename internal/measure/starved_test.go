@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// queue lets clients acquire one key in order of arrival until granted acquisitions have been made. The clients in
-// leftOut wait for ever.
+// queue records clients that acquire one key in order of arrival, `granted` times altogether. The clients in leftOut
+// never get the lock.
 func queue(clients, granted int, leftOut ...int) (*Recorder, []*Key) {
 	r := NewRecorder(planned(0), clients)
 	key := NewKey(r.window, 1, time.Hour, clients)
@@ -41,10 +41,10 @@ func queue(clients, granted int, leftOut ...int) (*Recorder, []*Key) {
 	return r, []*Key{key}
 }
 
-// A client without an acquisition starves only if there were enough acquisitions for a fair share of one. The number is
-// unknown with several keys, because the queue of one may be long by chance, and in an open loop, where clients are
-// only slots.
-func TestStarvedIsLessThanAFairShareCouldHaveGiven(t *testing.T) {
+// A client without an acquisition counts as starved only if a fair share would have been at least one acquisition per
+// client. With several keys it is unknown whether such a client starves, because the queue of one key may be long by
+// chance. In an open loop it is unknown, because clients are only slots for arrivals.
+func TestStarvationNeedsAFairShare(t *testing.T) {
 	for _, test := range []struct {
 		name             string
 		clients, granted int
@@ -82,7 +82,7 @@ func TestStarvedIsLessThanAFairShareCouldHaveGiven(t *testing.T) {
 	}
 }
 
-func TestWhoNeverWaitedDoesNotStarve(t *testing.T) {
+func TestClientWithoutWaitIsNotStarved(t *testing.T) {
 	r := NewRecorder(planned(0), 2)
 	for i := range int64(50) {
 		turns(r.Client(0), second+i*1000, 1, 1, 1, 0)

@@ -4,7 +4,7 @@ package measure
 
 import "time"
 
-// Affinity returns nil: only Linux is supported.
+// Affinity returns nil, because lockbench reads the CPUs of a process only on Linux.
 func Affinity(int) []int { return nil }
 
 // realTime returns the wall-clock time, because monotonic clocks may omit suspensions.

@@ -20,8 +20,8 @@ func (r *Recorder) Held(keys []*Key, now int64) time.Duration {
 	return time.Duration(held)
 }
 
-// UnderWay returns the distribution of the open waits. ages has their current ages; elapsed is how long the window has
-// been open.
+// UnderWay returns the distribution of the open waits. ages holds their current ages, and elapsed is how long the
+// window has been open.
 func UnderWay(ages []results.Wait, elapsed int64) results.Distribution {
 	seen, before := newHistogram(), newHistogram()
 	d := results.Distribution{Censored: int64(len(ages))}

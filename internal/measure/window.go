@@ -1,5 +1,5 @@
-// Package measure records the events of a run: their instants, durations and order, and whether the lock excluded
-// clients. It does not access any server.
+// Package measure records the events of a run, with their instants, durations and order. It checks whether more clients
+// held the lock at the same time than the lock allows. It does not access any server.
 //
 // All instants are nanoseconds of a run's Clock.
 package measure
@@ -18,7 +18,7 @@ type Clock struct{ epoch time.Time }
 // NewClock returns a clock that starts at 0.
 func NewClock() Clock { return Clock{time.Now()} }
 
-// Now returns the time since the epoch.
+// Now returns the nanoseconds since the epoch.
 func (c Clock) Now() int64 { return int64(time.Since(c.epoch)) }
 
 // At converts a time.Time that has a monotonic reading to an instant of the Clock.
@@ -43,7 +43,7 @@ type Window struct {
 	taken atomic.Int64
 }
 
-// closing is the value of the end while Close is determining it.
+// closing is the value of Window.end while Close determines the end.
 const closing = -1
 
 // NewWindow returns a window that is not planned yet. A quota of 0 means no quota.
@@ -61,8 +61,8 @@ func (w *Window) Plan(open, end int64) {
 	w.end.Store(end)
 }
 
-// End returns the instant at which the window closes, as currently planned. It may become earlier until the window has
-// closed.
+// End returns the instant at which the window closes, as currently planned. As long as the window is open, this instant
+// may still move to an earlier time.
 func (w *Window) End() int64 {
 	for {
 		if end := w.end.Load(); end != closing {
@@ -78,8 +78,8 @@ func (w *Window) Closed() <-chan struct{} { return w.closed }
 // Close ends the window just after the current instant unless it has already ended.
 //
 // The end is published in two steps, so that no client accounts for time after an end that it has not read. First the
-// end becomes closing, and clients that read it wait. All time accounted for before that lies before the end, which is
-// then published.
+// end becomes closing, and clients that read it wait. Then Close publishes the end, which lies after all time that
+// clients have accounted for.
 func (w *Window) Close() {
 	w.shut.Lock()
 	defer w.shut.Unlock()
@@ -109,7 +109,7 @@ func (w *Window) Count(at int64) bool {
 // Contains reports whether an instant lies in the window.
 func (w *Window) Contains(at int64) bool { return at >= w.Open && at < w.End() }
 
-// clip returns the length of the part of [from, to) inside the window, whose end is the given one.
+// clip returns how much of [from, to) lies in the window, in nanoseconds. end is the end of the window.
 func (w *Window) clip(from, to, end int64) int64 {
 	return max(0, min(to, end)-max(from, w.Open))
 }
