@@ -48,7 +48,7 @@ func (s *session) throughputOf(ctx context.Context, strategy strategies.Strategy
 	w, plan := workloads.Default(), s.report.Workload
 	w.Clients, w.Instances, w.Seed, w.Hold = plan.Clients, plan.Instances, plan.Seed, workloads.Dist{}
 	w.Warmup = workloads.Duration(50 * time.Millisecond)
-	// If the machine stalls for a whole window, nothing is acquired. The loop then tries a longer window.
+	// If the machine stalls for a whole window, no client acquires the lock. The loop then tries a longer window.
 	for window := shortestBaseline; ; window *= 4 {
 		w.Duration = workloads.Duration(window)
 		run, err := engine.Job{Strategy: v, Workload: w, Session: s.id}.Run(ctx)
@@ -59,12 +59,13 @@ func (s *session) throughputOf(ctx context.Context, strategy strategies.Strategy
 			return run.Speed.PerSecond, nil
 		}
 		if window > longestBaseline {
-			return 0, fmt.Errorf("no client acquired a lock in %v", window)
+			return 0, fmt.Errorf("no client acquired a lock within %v", window)
 		}
 	}
 }
 
-// The first window of a baseline run, and the length above which no longer window is tried.
+// shortestBaseline is the length of the first window of a baseline run. Each further window is longer. The baseline
+// fails when a window longer than longestBaseline has no acquisition.
 const (
 	shortestBaseline = 250 * time.Millisecond
 	longestBaseline  = 10 * time.Second

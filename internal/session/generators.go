@@ -38,7 +38,8 @@ const mostGenerators = 1000
 // sessionName matches the session names that are safe in keys and reports.
 var sessionName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,32}$`)
 
-// wrongGenerators returns the errors of a plan for several generators.
+// wrongGenerators returns an error for each invalid option that concerns several generators, and for each option of the
+// plan that several generators do not support.
 func (p Plan) wrongGenerators() []error {
 	var problems []error
 	problem := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
@@ -47,7 +48,7 @@ func (p Plan) wrongGenerators() []error {
 		problem("--generators must be from 1 to %d, not %d", mostGenerators, g.Number)
 	}
 	if g.Session != "" && !sessionName.MatchString(g.Session) {
-		problem("--session must be up to 32 letters, digits, - and _, not %q", g.Session)
+		problem("--session must consist of 1 to 32 letters, digits, - and _, not %q", g.Session)
 	}
 	if g.Patience < 0 {
 		problem("--join-timeout must be at least 0, not %v", g.Patience)
@@ -123,7 +124,7 @@ type together struct {
 	values  int             // number of JSON values in this generator's largest record
 }
 
-// join joins the session of several generators if the plan has more than one, and adopts its ID and its seed.
+// If the plan has more than one generator, join joins the session that they share, and adopts its ID and its seed.
 func (s *session) join(ctx context.Context, server store.Server) error {
 	g := s.plan.Generators
 	if !g.several() {
@@ -171,7 +172,7 @@ func (s *session) planned() map[string]bool {
 	return all
 }
 
-// order returns the seed that determines the order of the runs. All generators of a session use the same one.
+// order returns the seed that determines the order of the runs. All generators of a session use the same seed.
 func (s *session) order() uint64 {
 	if s.together != nil {
 		return uint64(s.together.Seed)
@@ -187,7 +188,7 @@ func (t *together) context(ctx context.Context) (context.Context, context.Cancel
 	return t.Context(ctx)
 }
 
-// failed returns the error of a barrier; nil if none failed.
+// failed returns the error of the barrier that failed; nil if none has failed.
 func (t *together) failed() error {
 	if t == nil {
 		return nil
@@ -195,7 +196,7 @@ func (t *together) failed() error {
 	return t.err
 }
 
-// begin waits until all generators are prepared for the current run, and returns the instant at which it starts.
+// begin waits until all generators are prepared for the current run, and returns the instant at which the run starts.
 func (t *together) begin(ctx context.Context) (time.Time, error) {
 	record, err := t.encode()
 	var records [][]byte
@@ -212,8 +213,8 @@ func (t *together) begin(ctx context.Context) (time.Time, error) {
 	return t.start.Here, nil
 }
 
-// pass ends the current run. If this generator skipped the run, pass still meets the others at its barrier, so that
-// they do not wait in vain.
+// pass ends the current run. If this generator skipped the run, pass still meets the other generators at the barrier of
+// that run, so that they do not wait in vain.
 func (t *together) pass(ctx context.Context) error {
 	if !t.met && t.err == nil {
 		_, _ = t.begin(ctx)
@@ -236,13 +237,14 @@ func (t *together) onServersClock(ctx context.Context, run *results.Run) {
 	}
 }
 
-// mostLeaseBytes limits the packed leases of all generators in a run: about six bytes per lease. A generator that
-// exceeds its share sends no leases, because records must fit into Redis and generator 0 keeps those of all runs.
+// mostLeaseBytes limits the size of the packed leases of all generators in a run. A lease takes about six bytes. A
+// generator that exceeds its share sends no leases, because the records must fit into Redis and generator 0 keeps the
+// records of all runs.
 const mostLeaseBytes = 8 << 20
 
-// mostRecordText limits the size of a decompressed record in bytes. A record may have at most mostValues JSON values
-// more than four times the values in this generator's largest record, since all generators have the same plan. Function
-// values counts commas and brackets as an estimate.
+// mostRecordText limits the size of a decompressed record in bytes. The number of JSON values in a record is limited to
+// mostValues plus four times the number in this generator's largest record, because all generators have the same plan.
+// The function values estimates the number by counting commas and brackets.
 const (
 	mostRecordText = 32 << 20
 	mostValues     = 10_000
@@ -252,7 +254,7 @@ func values(text []byte) int {
 	return bytes.Count(text, []byte(",")) + bytes.Count(text, []byte("{")) + bytes.Count(text, []byte("["))
 }
 
-// encode returns the compressed report with those runs that were not sent yet.
+// encode returns the compressed report with the runs that have not been sent yet.
 func (t *together) encode() ([]byte, error) {
 	part := *t.report
 	part.Runs = part.Runs[t.sent:]
@@ -265,8 +267,8 @@ func (t *together) encode() ([]byte, error) {
 	return record.Bytes(), nil
 }
 
-// decode unpacks a record. It does not trust the record, which any user of the Redis could have written: it limits the
-// size and rejects runs that are not in the plan.
+// decode unpacks a record. Any user of the Redis could have written the record, so decode limits its size and rejects
+// runs that are not in the plan.
 func (t *together) decode(record []byte) (*results.Report, error) {
 	packed, err := gzip.NewReader(bytes.NewReader(record))
 	if err != nil {
@@ -279,7 +281,7 @@ func (t *together) decode(record []byte) (*results.Report, error) {
 	case len(text) > mostRecordText:
 		return nil, fmt.Errorf("the record has more than %d bytes", mostRecordText)
 	case n > mostValues+4*t.values:
-		return nil, fmt.Errorf("the record has %d values, and the largest record of generator %d has %d", n, t.Index,
+		return nil, fmt.Errorf("the record has %d values, but the largest record of generator %d has only %d", n, t.Index,
 			t.values)
 	}
 	part, err := results.ReadJSON(bytes.NewReader(text))
@@ -311,7 +313,7 @@ func (t *together) take(records [][]byte, mine []byte) {
 	}
 }
 
-// handIn sends this generator's last record to generator 0. In generator 0 it replaces the report with the merged
+// handIn sends this generator's last record to generator 0. In generator 0, handIn replaces the report with the merged
 // report of all generators.
 func (s *session) handIn(ctx context.Context, failure error) error {
 	t := s.together
@@ -327,7 +329,7 @@ func (s *session) handIn(ctx context.Context, failure error) error {
 		records, err = t.HandIn(ctx, record)
 		lost = t.Lost()
 	}
-	// Generator 0 reports the data that it has even if it is stopped or the server no longer answers.
+	// Generator 0 reports the records that it has, even if it was interrupted or the server no longer replies.
 	itself := errors.Is(err, barrier.ErrLost) || lost != nil && lost.Index == t.Index
 	if records == nil && record != nil && t.Index == 0 && !itself && !nothing {
 		records = [][]byte{record}
@@ -371,8 +373,8 @@ func (t *together) merge() (*results.Report, error) {
 	return results.Merge(parts)
 }
 
-// abandon closes the servers if the session ends before its first measurement. It also leaves the session of
-// generators, so that the others do not wait.
+// abandon closes the servers if the session ends before its first measurement. If several generators share the session,
+// abandon also leaves that session, so that the others do not wait for this one.
 func (s *session) abandon(ctx context.Context) []error {
 	if s.together != nil {
 		s.together.Leave(ctx)

@@ -14,12 +14,12 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// spare is the number of connections beyond those of the clients: the observer's, and those of a pool that is being
-// replaced.
+// spare is the number of connections that a run may open in addition to those of its clients: the connection over which
+// lockbench reads the server, and the connections of a pool that is being replaced.
 const spare = 16
 
-// tight checks all limits of servers and process against the plan before the first run, because a run that reaches a
-// limit fails only after some time.
+// tight checks the plan against all limits of the servers and of this process. It does so before the first run, because
+// a run that exceeds a limit fails only after some time.
 func (s *session) tight(ctx context.Context, symptom *results.Symptom) error {
 	limits := map[store.Server]store.Limits{}
 	for _, p := range s.servers {
@@ -45,7 +45,7 @@ func (s *session) tight(ctx context.Context, symptom *results.Symptom) error {
 	}
 	files, err := measure.MaxOpenFiles()
 	if err != nil {
-		return fmt.Errorf("read the limit of open files: %w", err)
+		return fmt.Errorf("read the limit on open files: %w", err)
 	}
 	for _, v := range s.plan.Strategies {
 		server := s.server(v)
@@ -60,8 +60,8 @@ func (s *session) tight(ctx context.Context, symptom *results.Symptom) error {
 		}
 		free := of.MaxClients - of.Connected
 		if of.MaxClients > 0 && (needed > free || n*needed > of.MaxClients) {
-			trouble(symptom, fmt.Errorf("%s with --clients %d%s needs %d connections, the server has %d free (maxclients %d)",
-				v.Name(), clients, each, n*needed, free, of.MaxClients))
+			trouble(symptom, fmt.Errorf("%s with --clients %d%s needs %d connections, but the server has %d free "+
+				"(maxclients %d)", v.Name(), clients, each, n*needed, free, of.MaxClients))
 		}
 		if err := s.plan.tooManyFiles(v, server.Primaries(), files); err != nil {
 			trouble(symptom, err)
@@ -70,8 +70,8 @@ func (s *session) tight(ctx context.Context, symptom *results.Symptom) error {
 	return nil
 }
 
-// connections returns the largest number of connections that a strategy opens to a node at any point, and the number of
-// clients at that point.
+// connections returns the largest number of connections that a strategy opens to a node at any point of the sweep, and
+// the number of clients at that point.
 func (p Plan) connections(v strategies.Variant) (needed int64, clients int) {
 	for _, point := range p.points() {
 		if n := connections(v, point.Workload); n > needed {
@@ -91,14 +91,15 @@ func (p Plan) rowConnections() (needed int64) {
 	return needed
 }
 
-// tooManyFiles returns an error if a strategy needs more open files than the limit files; 0 means no limit.
+// tooManyFiles returns an error if a strategy needs more open files than this process may have; files is that limit,
+// and 0 means no limit.
 func (p Plan) tooManyFiles(v strategies.Variant, primaries int, files int64) error {
 	needed, clients := p.connections(v)
 	opened := needed*int64(primaries)*filesPerConnection(p.points()[0].Workload) + p.rowConnections() + spare
 	if needed == 0 || files == 0 || opened <= files {
 		return nil
 	}
-	return fmt.Errorf("%s with --clients %d needs %d open files, this process may have %d (ulimit -n)", v.Name(),
+	return fmt.Errorf("%s with --clients %d needs %d open files, but this process may have only %d (ulimit -n)", v.Name(),
 		clients, opened, files)
 }
 
@@ -119,7 +120,8 @@ func connections(v strategies.Variant, w workloads.Spec) int64 {
 	return int64(all)
 }
 
-// filesPerConnection returns the number of open files per connection. A fault proxy in this process needs two more.
+// filesPerConnection returns the number of open files per connection: 3 if a fault proxy in this process forwards the
+// connections, otherwise 1.
 func filesPerConnection(w workloads.Spec) int64 {
 	for _, f := range w.Faults {
 		if f.Kind().Place == workloads.OnNetwork {
@@ -149,8 +151,8 @@ func (p Plan) files() (problems []error) {
 	return problems
 }
 
-// fits returns an error if no strategy can run on the servers of the plan. If only some cannot, the session leaves
-// those out.
+// fits returns an error if no strategy can run on the servers of the plan. If only some strategies cannot run, the
+// session leaves these out.
 func (p Plan) fits() error {
 	var left []results.LeftOut
 	for _, v := range p.Strategies {
@@ -171,11 +173,11 @@ func (p Plan) fits() error {
 	return noneFits(left)
 }
 
-// noneFits returns an error with the reason why each strategy cannot run.
+// noneFits returns an error that lists for each strategy why it cannot run.
 func noneFits(left []results.LeftOut) error {
 	var why []string
 	for _, one := range left {
 		why = append(why, one.Strategy+": "+one.Why.Text)
 	}
-	return fmt.Errorf("no strategy of --strategy can run here: %s", strings.Join(why, "; "))
+	return fmt.Errorf("none of the strategies in --strategy can run here: %s", strings.Join(why, "; "))
 }

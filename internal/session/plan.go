@@ -56,7 +56,7 @@ func (p Plan) Validate() error {
 	}
 	if p.Generators.several() && p.points()[0].Workload.Arrivals.File() != "" {
 		problems = append(problems,
-			errors.New("--generators is not supported with --arrivals file: each would play the whole trace"))
+			errors.New("--generators is not supported with --arrivals file: each generator would play the whole trace"))
 	}
 	if p.Generators.several() && p.transacts() {
 		problems = append(problems, errors.New(
@@ -103,7 +103,8 @@ func (p Plan) mixes(w workloads.Spec) error {
 	return nil
 }
 
-// Titles returns the names of the strategies in the report; in a sweep, with their points.
+// Titles returns the names of the strategies in the report. In a sweep, each strategy has one title per point, which
+// also names the point.
 func (p Plan) Titles() []string {
 	var all []string
 	for _, v := range p.Strategies {
@@ -114,7 +115,7 @@ func (p Plan) Titles() []string {
 	return all
 }
 
-// Warnings lists settings that are allowed but rarely intended.
+// Warnings returns a remark for each setting that is allowed but rarely intended.
 func (p Plan) Warnings() results.Remarks {
 	var warnings results.Remarks
 	for _, point := range p.points() {
@@ -128,8 +129,8 @@ func (p Plan) Warnings() results.Remarks {
 // overhead is the approximate time of a run apart from warm-up and window.
 const overhead = time.Second
 
-// Expected is the approximate time of Run if Redis is already running. A window that ends after a
-// number of iterations counts as 0.
+// Expected is the approximate duration of Run if Redis is already running. A window that ends after a number of
+// iterations counts as 0.
 func (p Plan) Expected() time.Duration {
 	var total time.Duration
 	for _, point := range p.points() {
@@ -145,7 +146,7 @@ func (p Plan) Expected() time.Duration {
 	return total
 }
 
-// points returns the workloads to measure.
+// points returns the workloads to measure: those of the sweep, or the single workload of a plan without a sweep.
 func (p Plan) points() []workloads.Point {
 	if len(p.Sweep) == 0 {
 		return []workloads.Point{{Workload: p.Workload}}

@@ -6,8 +6,9 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// Two sessions without a seed run the strategies in different orders. With the same seed they use the same order.
-func TestAPlanWithoutASeedDrawsOne(t *testing.T) {
+// Plans without a seed must draw different seeds, and so different orders of the strategies. With the same seed the
+// order must be the same.
+func TestPlanWithoutSeedDrawsOne(t *testing.T) {
 	t.Parallel()
 	var plan Plan
 	plan.Workload = workloads.Default()

@@ -14,7 +14,7 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// Preflight is lockbench.Preflight.
+// Preflight implements lockbench.Preflight, which documents it.
 func Preflight(ctx context.Context, plan Plan) ([]results.Symptom, results.Redis, error) {
 	if err := plan.Validate(); err != nil {
 		return nil, results.Redis{}, fmt.Errorf("%w: %w", store.ErrConfig, err)
@@ -37,8 +37,8 @@ func Preflight(ctx context.Context, plan Plan) ([]results.Symptom, results.Redis
 // preflight lists the findings of a preflight, one symptom per step.
 type preflight []results.Symptom
 
-// add runs a step and adds its symptom. If the step returns an error, the symptom is also Trouble, and the preflight
-// ends.
+// add runs a step and adds its symptom. If the step returns an error, add marks the symptom as Trouble and returns the
+// error, which ends the preflight.
 func (p *preflight) add(name string, find func(*results.Symptom) error) error {
 	symptom := results.Symptom{Name: name, State: results.Well}
 	err := find(&symptom)
@@ -99,7 +99,7 @@ func (p preflight) warnings() (all results.Remarks) {
 	return all
 }
 
-// preflight tries each kind of operation that the run will need. It returns an error if the servers do not answer.
+// preflight tries each kind of operation that the run will need. It returns an error if the servers do not reply.
 func (s *session) preflight(ctx context.Context) (found preflight, err error) {
 	for _, step := range []struct {
 		name string
@@ -132,7 +132,7 @@ func (s *session) reachable(ctx context.Context, symptom *results.Symptom) error
 		if err := p.server.Ping(ctx); err != nil && p.server.Refused(err) == "" {
 			return err
 		}
-		say(symptom, "%s answers within %v", p.name, time.Since(began).Round(10*time.Microsecond))
+		say(symptom, "%s replied within %v", p.name, time.Since(began).Round(10*time.Microsecond))
 	}
 	return nil
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// recorded is generator 0 of three, which has handed in its record of the plan's two runs.
+// recorded returns generator 0 of a session of three, and its record, which contains the two runs of the plan.
 func recorded(t *testing.T) (*together, []byte) {
 	t.Helper()
 	runs := []results.Run{}
@@ -50,8 +50,8 @@ func packed(t *testing.T, text string) []byte {
 	return record.Bytes()
 }
 
-// If a record is forged or damaged, its generator is reported as missing. Such a record costs no more memory than a
-// genuine one. The records of the other generators, and this generator's own record, are kept.
+// Each case forges or damages the record of one generator. That generator must be reported as missing, and its record
+// must not cost more memory than a genuine one. The records of the other generators must be kept.
 func TestForgedRecords(t *testing.T) {
 	t.Parallel()
 	_, genuine := recorded(t)
@@ -62,7 +62,7 @@ func TestForgedRecords(t *testing.T) {
 	}{
 		"no archive":   {[]byte("hello"), "unpack: unexpected EOF"},
 		"cut off":      {genuine[:len(genuine)-9], "unpack: unexpected EOF"},
-		"no JSON":      {packed(t, "hello"), "not a whole lockbench report"},
+		"no JSON":      {packed(t, "hello"), "not a complete lockbench report"},
 		"no session":   {packed(t, `{"schema": "`+results.Schema+`"}`), "the record is not part of a session"},
 		"too long":     {packed(t, head+strings.Repeat(" ", mostRecordText)+"]}"), "the record has more than 33554432 bytes"},
 		"many runs":    {packed(t, head+strings.Repeat("{},", 100_000)+"{}]}"), "record has 200"},

@@ -14,7 +14,7 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// refusals collects what the servers refuse to a run, and the results of trying its strategies.
+// refusals collects the rights and commands that the servers refuse, and the results of trying the strategies.
 type refusals struct {
 	try      bool // whether to try the strategies that lack nothing
 	tried    int
@@ -34,7 +34,7 @@ func (s *session) permitted(ctx context.Context, symptom *results.Symptom, try b
 			if need.Costs != "" { // only a figure would be missing: see figures
 				continue
 			}
-			if err := s.ask(ctx, r, p.name, need.By, need.Rights); err != nil {
+			if err := s.recordRefusals(ctx, r, p.name, need.By, need.Rights); err != nil {
 				return err
 			}
 		}
@@ -46,7 +46,7 @@ func (s *session) permitted(ctx context.Context, symptom *results.Symptom, try b
 			continue
 		}
 		before := len(r.failures)
-		err := s.ask(ctx, r, name, v.Name(), v.Info().Rights)
+		err := s.recordRefusals(ctx, r, name, v.Name(), v.Info().Rights)
 		if err == nil && r.try && len(r.failures) == before {
 			err = s.try(ctx, r, v)
 		}
@@ -62,8 +62,11 @@ func (s *session) permitted(ctx context.Context, symptom *results.Symptom, try b
 	return nil
 }
 
-// ask records which of the rights that a part of the run needs are refused by a server.
-func (s *session) ask(ctx context.Context, r *refusals, server, part string, rights strategies.Rights) error {
+// recordRefusals records which of the given rights the server refuses. part names what needs these rights: lockbench or
+// a strategy.
+func (s *session) recordRefusals(
+	ctx context.Context, r *refusals, server, part string, rights strategies.Rights,
+) error {
 	found, err := s.missing(ctx, server, rights)
 	if n := len(found.Rights); n > 0 {
 		right := map[bool]string{true: "the right", false: "the rights"}[n == 1]
@@ -95,7 +98,7 @@ func (s *session) sum(symptom *results.Symptom, r *refusals) {
 			locks++
 		}
 	}
-	count := fmt.Errorf("%d of %d strategies could acquire and release", r.able, locks)
+	count := fmt.Errorf("%d of %d strategies could acquire and release a lock", r.able, locks)
 	switch {
 	case len(r.failures) > 0:
 		if locks > 0 {
@@ -116,7 +119,8 @@ func (s *session) sum(symptom *results.Symptom, r *refusals) {
 	}
 }
 
-// try makes a strategy acquire and release once.
+// try runs engine.Job.Try for a strategy and records the result in r. It returns an error only if the server does not
+// reply.
 func (s *session) try(ctx context.Context, r *refusals, v strategies.Variant) error {
 	server, name := s.server(v), s.plan.storeOf(v)
 	job := engine.Job{
@@ -159,14 +163,15 @@ func remedies(server store.Server, missing store.Missing) (next []string) {
 			"; lockbench list NAME prints all that a strategy needs")
 	}
 	if len(missing.Commands) > 0 {
-		next = append(next, "give the server back "+strings.Join(missing.Commands, ", ")+
-			" (rename-command?), or choose strategies without: lockbench list NAME prints the commands of each; if it is "+
-			"a proxy, such as twemproxy, give the address of the Redis behind it")
+		next = append(next, "restore "+strings.Join(missing.Commands, ", ")+
+			" on the server (rename-command?), or choose strategies that do not need it: lockbench list NAME prints the "+
+			"commands of each; if the server is a proxy, such as twemproxy, give the address of the Redis behind it")
 	}
 	return next
 }
 
-// missing returns which of these rights a server refuses; none if the store cannot report it.
+// missing returns which of the given rights the server of a store refuses; none if the store cannot report refused
+// rights.
 func (s *session) missing(ctx context.Context, name string, rights strategies.Rights) (store.Missing, error) {
 	e, ok := s.named(name).(store.Examiner)
 	if !ok {
@@ -198,7 +203,7 @@ func (s *session) needs(p namedServer) []store.Need {
 	return e.Needs(uses)
 }
 
-// figures reports which figures the server cannot provide, and why.
+// figures adds to the symptom which figures the servers cannot provide, and why.
 func (s *session) figures(ctx context.Context, symptom *results.Symptom) error {
 	for _, p := range s.servers {
 		var lacking store.Missing
@@ -226,7 +231,7 @@ func (s *session) figures(ctx context.Context, symptom *results.Symptom) error {
 		case reading.CPU != nil && reading.Commands != nil:
 			say(symptom, "%s reports CPU and commands", p.name)
 		default:
-			say(symptom, "%s does not report both CPU and commands: the report shows a dash for what is missing", p.name)
+			say(symptom, "%s does not report both CPU and commands: the report shows a dash for missing figures", p.name)
 		}
 	}
 	return nil

@@ -23,7 +23,7 @@ type scheduled struct {
 }
 
 // measureRounds runs every strategy once per round at every point of the sweep. The seed shuffles the order in each
-// round, so that a drift of the machine affects all strategies alike.
+// round, so that a drift of the machine's speed affects all strategies alike.
 func (s *session) measureRounds(ctx context.Context) error {
 	s.chooseStrategies()
 	for round := 1; round <= s.plan.Rounds; round++ {
@@ -39,8 +39,8 @@ func (s *session) measureRounds(ctx context.Context) error {
 			if ctx.Err() != nil {
 				return nil
 			}
-			// Count the run even if this generator skips it: another generator may execute it, and both must use the same run
-			// numbers.
+			// Count the run even if this generator skips it, because another generator may execute it, and both must use the
+			// same run numbers.
 			s.begun++
 			var err error
 			if !s.leftOut(next.Variant) {
@@ -91,27 +91,28 @@ func (s *session) unfit(v strategies.Variant) string {
 	return s.unsupported[v.Name()]
 }
 
-// unfit returns why a strategy cannot run on servers of this layout; a nil layout means that it uses no server.
+// unfit returns why a strategy cannot run on servers of this layout. A nil layout means that the strategy uses no
+// server.
 func unfit(info strategies.Info, w workloads.Spec, layout store.Layout) string {
 	switch {
 	case len(w.Faults) > 0 && info.Nodes == 0:
-		return "it works within the process, and faults concern servers and their clients"
+		return "the strategy works within the process, but faults act on servers and their clients"
 	case info.OnlyCounter && w.Work != workloads.WorkCounter:
-		return "it is not a lock, and runs only with --work counter"
+		return "the strategy is not a lock and runs only with --work counter"
 	case layout == nil:
 		return ""
 	}
 	return layout.Unfit(info)
 }
 
-// leaveOut removes a strategy from the remaining runs and records the reason.
+// leaveOut records in the report that a strategy is left out, and why.
 func (s *session) leaveOut(v strategies.Variant, code results.Code, why string) {
 	s.report.LeftOut = append(s.report.LeftOut,
 		results.LeftOut{Strategy: v.Name(), Why: code.Remark(untrusted.Printable(why))})
 }
 
-// measure runs one strategy once and adds the run to the report. A strategy that fails is left out
-// from then on; a returned error ends the session.
+// measure runs one strategy once and adds the run to the report. If the strategy fails, the session leaves that
+// strategy out from then on. If measure returns an error, the session ends.
 func (s *session) measure(ctx context.Context, v scheduled, round, order int) error {
 	server := s.server(v.Variant)
 	if server != nil { // wait until the servers have recovered from the faults of an earlier run

@@ -18,7 +18,7 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// Run is lockbench.Run.
+// Run implements lockbench.Run, which documents it.
 func Run(ctx context.Context, plan Plan) (*results.Report, error) {
 	if err := plan.Validate(); err != nil {
 		return nil, fmt.Errorf("%w: %w", store.ErrConfig, err)
@@ -47,7 +47,7 @@ func Run(ctx context.Context, plan Plan) (*results.Report, error) {
 	if err == nil && len(s.report.Runs) == 0 && len(s.report.LeftOut) > 0 {
 		err = fmt.Errorf("%w: %w", store.ErrConfig, noneFits(s.report.LeftOut))
 	}
-	// Close the servers after Ctrl-C too.
+	// The session closes the servers after Ctrl-C too.
 	return s.finish(context.WithoutCancel(ctx), err)
 }
 
@@ -106,7 +106,7 @@ func open(ctx context.Context, plan Plan) (*session, error) {
 	return s, nil
 }
 
-// read returns a reading of Redis's counters; nil if it fails or the session has no Redis.
+// read returns a reading of Redis's counters; nil if the reading fails or the session has no Redis.
 func (s *session) read(ctx context.Context) *results.Reading {
 	redis := s.named(store.Redis)
 	if redis == nil {
@@ -119,7 +119,7 @@ func (s *session) read(ctx context.Context) *results.Reading {
 	return &reading
 }
 
-// last returns the final reading. If the servers stopped answering, it waits only briefly.
+// last returns the final reading. If the servers have stopped replying, it waits for at most 200 ms.
 func (s *session) last(ctx context.Context, err error) *results.Reading {
 	if errors.Is(err, store.ErrUnreachable) {
 		var cancel context.CancelFunc
@@ -129,7 +129,8 @@ func (s *session) last(ctx context.Context, err error) *results.Reading {
 	return s.read(ctx)
 }
 
-// progress reports what the session is doing; last is the last second of the window, if there is one.
+// progress reports what the session is doing. last is the latest second of the window; nil if the session is in another
+// phase.
 func (s *session) progress(strategy string, round int, phase string, run int, last *results.Slice) {
 	if s.plan.Progress == nil {
 		return

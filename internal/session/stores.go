@@ -25,7 +25,7 @@ func (p Plan) storeOf(v strategies.Variant) string {
 }
 
 // storesNeeded returns the names of the stores that the strategies use, Redis first. Several generators always need
-// Redis, which has their barrier.
+// Redis, because they meet at a barrier there.
 func (p Plan) storesNeeded() []string {
 	var names []string
 	if p.Generators.several() {
@@ -45,16 +45,16 @@ func (p Plan) storesNeeded() []string {
 // wrongStores returns the errors in the options of all stores, and an error for each fault that a store cannot inject.
 func (p Plan) wrongStores() []error {
 	var problems []error
-	// An unused address of Redis is no error: the environment may set it for other runs.
-	for _, name := range p.storesTold() {
+	// Redis may have an address that no strategy uses, because LOCKBENCH_REDIS may be set for other runs.
+	for _, name := range p.storesInvolved() {
 		needed := slices.Contains(p.storesNeeded(), name) || name == rowsStore && p.transacts()
 		if name != store.Redis && !p.at(name).Started() && !needed {
 			problems = append(problems,
-				fmt.Errorf("--redis: the address is one of %[1]s, but no strategy of --strategy uses %[1]s", name))
+				fmt.Errorf("--redis: the address belongs to %[1]s, but no strategy of --strategy uses %[1]s", name))
 		}
 	}
 	said := map[string]bool{}
-	for _, name := range p.storesTold() {
+	for _, name := range p.storesInvolved() {
 		kind, err := store.Lookup(name)
 		if err != nil {
 			flag := "--strategy"
@@ -81,8 +81,9 @@ func (p Plan) wrongStores() []error {
 	return problems
 }
 
-// storesTold returns the names of the stores that strategies or --work transaction need, and of those with an address.
-func (p Plan) storesTold() []string {
+// storesInvolved returns the names of the stores that strategies or --work transaction need, and of the stores that
+// have an address in the plan.
+func (p Plan) storesInvolved() []string {
 	names := p.storesNeeded()
 	if p.transacts() && !slices.Contains(names, rowsStore) {
 		names = append(names, rowsStore)
@@ -98,7 +99,6 @@ func (p Plan) storesTold() []string {
 	return names
 }
 
-// at returns the options of a store.
 func (p Plan) at(name string) store.Options { return p.Stores[name] }
 
 // openStores finds or starts all stores that the plan needs. If it fails, the caller must close the stores opened so
@@ -147,12 +147,12 @@ func (s *session) openStore(ctx context.Context, name, storeName string, o store
 	return server, nil
 }
 
-// countersName is the name of a Redis that has only the counters, no locks.
+// countersName is the name of a Redis that holds only the counters and no locks.
 const countersName = "counter"
 
-// openCounters opens a Redis for the counters if no strategy locks in Redis, or if workloads.CounterApart keeps them
-// out of reach of the faults. For CounterApart lockbench starts that Redis itself; otherwise it uses the user's Redis
-// if one is given.
+// openCounters opens a Redis for the counters. It does so only if no strategy locks in Redis, or if
+// workloads.CounterApart keeps the counters out of reach of the faults. For CounterApart lockbench starts that Redis
+// itself. Otherwise lockbench uses the Redis at the user's address, if the user gave one.
 func (s *session) openCounters(ctx context.Context) error {
 	counts, apart := false, false
 	for _, point := range s.plan.points() {
@@ -206,7 +206,7 @@ func (s *session) rows(w workloads.Spec) store.Transactor {
 	return s.named(rowsStore).(store.Transactor)
 }
 
-// countersAt returns the name of the server that has a workload's counters.
+// countersAt returns the name of the server that holds a workload's counters.
 func (s *session) countersAt(w workloads.Spec) string {
 	if w.Counter == workloads.CounterApart || s.named(store.Redis) == nil {
 		return countersName
@@ -214,8 +214,8 @@ func (s *session) countersAt(w workloads.Spec) string {
 	return store.Redis
 }
 
-// hub returns the Redis that has the counters or connects the generators of a strategy's run; nil if that is the store
-// of the locks or the run needs none.
+// hub returns the Redis that holds the counters of a strategy's run or at which its generators meet. It returns nil if
+// the run needs no such Redis, or if that Redis is also the store of the locks.
 func (s *session) hub(v strategies.Variant, w workloads.Spec) store.Hub {
 	name := s.plan.storeOf(v)
 	switch {
@@ -277,7 +277,6 @@ func (s *session) named(name string) store.Server {
 	return nil
 }
 
-// closeStores closes all servers and returns the errors.
 func (s *session) closeStores(ctx context.Context) []error {
 	var problems []error
 	for _, p := range slices.Backward(s.servers) {
