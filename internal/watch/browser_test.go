@@ -20,11 +20,11 @@ import (
 
 const hostile = `<img src=x onerror="document.title='owned'"></main><script>document.title='owned'</script>`
 
-// TestInABrowserFramesKeepWhatTheReaderDid follows two runs on a phone and on a screen. Frames do not take away the
+// TestBrowserFramesKeepState follows two runs on a phone and on a screen. Frames do not take away the
 // focus, the order of a table or the hidden strategies, and a screen reader speaks only when the run changes. The
 // browser and axe-core report no problem, and the script of the final report works. With LOCKBENCH_PICTURES=DIR the
 // test saves screenshots.
-func TestInABrowserFramesKeepWhatTheReaderDid(t *testing.T) {
+func TestBrowserFramesKeepState(t *testing.T) {
 	browser := chromium.Start(t)
 	for _, width := range []int64{390, 1280} {
 		for _, scheme := range []string{"light", "dark"} {
@@ -33,7 +33,7 @@ func TestInABrowserFramesKeepWhatTheReaderDid(t *testing.T) {
 	}
 }
 
-// session returns a report of three strategies and two rounds, built from recorded runs.
+// session returns a report with five runs of three strategies in two rounds, made from recorded runs.
 func session(t *testing.T) *results.Report {
 	r := recorded(t)
 	runs := r.Runs
@@ -64,7 +64,8 @@ func follow(t *testing.T, browser context.Context, width int64, scheme string) {
 
 	w, urls := open(t, Addresses{Live: "127.0.0.1:0"})
 	whole := session(t)
-	// frame shows the given seconds of the last of these runs. Its phase text identifies the frame in the page.
+	// frame sends the page a report with this number of runs, the last of which has been measured for this number of
+	// seconds. The text of the phase identifies the frame.
 	frame := func(runs, second int) {
 		t.Helper()
 		r := *whole
@@ -137,7 +138,8 @@ func follow(t *testing.T, browser context.Context, width int64, scheme string) {
 		t.Error("a phase that is not usual is not spoken")
 	}
 	before := shows(spoken)
-	// During the usual phase a screen reader must stay silent until the run changes.
+	// quiet sends a frame of the phase "measure" and waits until the page shows it. A screen reader must stay silent
+	// unless the run has changed.
 	quiet := func(run, round int, title string, at int) {
 		t.Helper()
 		w.Progress(html.Progress{Run: run, Runs: 6, Title: title, Round: round, Phase: "measure"}, time.Minute)

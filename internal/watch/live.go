@@ -37,8 +37,8 @@ type live struct {
 	newest *frame
 }
 
-// frame is one state of the page. It is rendered once, when the first browser requests it. Therefore frames cost
-// nothing without a browser, and a slow browser only skips some.
+// frame is one state of the page. It is rendered once, when the first browser requests it. Without a browser, frames
+// therefore cost nothing. A slow browser skips frames.
 type frame struct {
 	event string                 // seen or report
 	part  func() ([]byte, error) // the HTML that is sent with the event
@@ -107,7 +107,7 @@ func (l *live) pages() http.Handler {
 	return paths
 }
 
-// limited refuses requests while mostReaders others are being answered.
+// limited refuses a request with status 503 while mostReaders other requests are under way.
 func limited(answer http.HandlerFunc) http.HandlerFunc {
 	var readers atomic.Int64
 	return func(w http.ResponseWriter, r *http.Request) {
@@ -152,7 +152,7 @@ func (l *live) events(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// send writes a frame as an event. JSON encodes its line breaks, which would end the event's data.
+// send writes a frame as an event. JSON escapes the frame's line breaks, which would otherwise end the event's data.
 func (l *live) send(w http.ResponseWriter, f *frame) error {
 	page, err := f.part()
 	if err != nil {

@@ -1,7 +1,7 @@
 const stream = new EventSource("events");
 
-// merge makes an element like another one. What does not change remains: the focus, the scroll position, and the
-// status, which a screen reader speaks only when it changes.
+// merge changes the element old so that it equals now. It keeps unchanged nodes, and so the focus, the scroll position,
+// and the status, which a screen reader speaks only when it changes.
 function merge(old, now) {
 	if (old.isEqualNode(now)) return;
 	if (old.nodeName !== now.nodeName || old.nodeType !== Node.ELEMENT_NODE) {
@@ -27,4 +27,4 @@ stream.addEventListener("report", event => {
 	document.write(JSON.parse(event.data));
 	document.close();
 });
-stream.addEventListener("error", () => { document.querySelector("#status").textContent = "lockbench does not answer."; });
+stream.addEventListener("error", () => { document.querySelector("#status").textContent = "lockbench no longer responds."; });

@@ -20,7 +20,7 @@ import (
 	"github.com/lockbench/lockbench/results/html"
 )
 
-// stream returns a function that reads the next frame of the page at a URL.
+// stream opens the page's stream of events at url. The function that it returns reads the next event.
 func stream(t *testing.T, url string) func() (event, page string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"events", nil)
@@ -52,8 +52,9 @@ func stream(t *testing.T, url string) func() (event, page string) {
 	}
 }
 
-// The expected end of the session is computed at the beginning of the current run, so it does not move within that run.
-func TestTheExpectedEndDoesNotMoveWithinARun(t *testing.T) {
+// The expected end of the session is computed when a run begins. Later calls of Progress in the same run must not
+// change it.
+func TestExpectedEndIsFixedDuringRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &Watchers{live: newLive()}
 		begun := time.Now()
@@ -74,7 +75,7 @@ func TestTheExpectedEndDoesNotMoveWithinARun(t *testing.T) {
 	})
 }
 
-// browser counts the frames that it receives.
+// browser is a client of the live page that counts the frames that it receives.
 type browser struct {
 	*httptest.ResponseRecorder
 	frames atomic.Int64
@@ -87,8 +88,9 @@ func (b *browser) Write(data []byte) (int, error) {
 	return len(data), nil
 }
 
-// Progress and figures of the same second make one frame: each frame costs the generator CPU time.
-func TestASecondMakesOneFrame(t *testing.T) {
+// Each second brings a new phase and, a moment later, new figures. Both must reach the browser in one frame, because
+// each frame costs the generator CPU time.
+func TestOneFramePerSecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &Watchers{live: newLive()}
 		ctx, stop := context.WithCancel(t.Context())
@@ -112,8 +114,9 @@ func TestASecondMakesOneFrame(t *testing.T) {
 	})
 }
 
-// Every browser receives each new state and, at the end, the same page that the report command writes.
-func TestThePageFollowsTheRunAndEndsAsTheReport(t *testing.T) {
+// Five browsers follow a run. Each must receive every new state and, at the end, the page that the report command would
+// write.
+func TestPageFollowsRunAndEndsAsReport(t *testing.T) {
 	w, urls := open(t, Addresses{Live: "127.0.0.1:0"})
 	w.Progress(html.Progress{Phase: "about to <begin>"}, 0)
 	if status, body := ask(t, http.MethodGet, urls[0], ""); status != 200 ||
@@ -155,8 +158,8 @@ func TestThePageFollowsTheRunAndEndsAsTheReport(t *testing.T) {
 	}
 }
 
-// Neither a run nor its end must wait for a browser that reads nothing.
-func TestNobodyWaitsForABrowserThatReadsNothing(t *testing.T) {
+// Three browsers request the live page's events and read nothing. Neither the run nor its end may wait for them.
+func TestStalledBrowserDoesNotDelayRun(t *testing.T) {
 	w, urls := open(t, Addresses{Live: "127.0.0.1:0"})
 	host := strings.Trim(strings.TrimPrefix(urls[0], "http://"), "/")
 	for range 3 {
@@ -197,7 +200,7 @@ func TestStreamsAreBounded(t *testing.T) {
 	w.End(results.File{Report: recorded(t)})
 }
 
-// reader blocks in its first Write until the test releases it.
+// reader is a slow client: its Write blocks until the test lets it go on.
 type reader struct {
 	http.ResponseWriter
 	got chan *byte // receives the address of the first byte written
@@ -210,8 +213,9 @@ func (r reader) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// The page is rendered once for all concurrent requests, and requests beyond mostReaders are refused.
-func TestThePageIsMadeOnceForAllWhoAsk(t *testing.T) {
+// As many readers as mostReaders request the page at the same time. It must be rendered once, and one more request must
+// be refused.
+func TestPageIsRenderedOnceForAllReaders(t *testing.T) {
 	pages := newLive().pages()
 	got, let := make(chan *byte), make(chan struct{})
 	var answers sync.WaitGroup
@@ -231,7 +235,7 @@ func TestThePageIsMadeOnceForAllWhoAsk(t *testing.T) {
 }
 
 // The page may run its own script and nothing else, and no page may frame it.
-func TestThePageTrustsOnlyItsOwnScript(t *testing.T) {
+func TestPageAllowsOnlyItsOwnScript(t *testing.T) {
 	_, urls := open(t, Addresses{Live: "127.0.0.1:0"})
 	answer, err := http.Get(urls[0]) //nolint:noctx // ours
 	if err != nil {

@@ -29,23 +29,24 @@ type metrics struct {
 	series map[[2]string]*series // by strategy and point
 }
 
-// seen is a report and the open waits of its last run. The waits are empty after the run has ended.
+// seen is a report and the open waits of its last run. After the end of that run, the list of waits is empty.
 type seen struct {
 	report  *results.Report
 	waiting []results.Wait
 }
 
-// series has the sums of one strategy, in a sweep those of one point.
+// series holds the sums of one strategy or, in a sweep, of one strategy at one point.
 type series struct {
 	ended total // the sum of all runs except the last, which may still be under way
 	runs  int   // number of runs in the sum
-	// texts are the errors that have a separate series. They are the first ones seen, so that no counter goes down.
+	// texts are the errors that have a separate series. They are the first ones seen, so that no counter decreases.
 	texts map[string]bool
-	// cpu is the largest sum of the servers' CPU time so far. It keeps the counter from going down when a reading fails.
+	// cpu is the largest sum of the servers' CPU time so far. The counter shows this maximum, so that it does not decrease
+	// when a reading fails.
 	cpu float64
 }
 
-// total is a sum of runs.
+// total holds the metrics of several runs, added up.
 type total struct {
 	bins   []results.Histogram // by the index of the metric in all
 	sums   []float64           // by the same index: the count, or the sum of a histogram in seconds
@@ -80,7 +81,7 @@ type gauge struct {
 	of func(results.Run, []results.Wait) *float64
 }
 
-// labelled has the names of a series' labels. The point is empty outside a sweep.
+// labelled lists the names of a series' labels. The value of point is empty outside a sweep.
 var labelled = []string{"strategy", "point"}
 
 func described(name, help string, more ...string) *prometheus.Desc {
@@ -154,9 +155,9 @@ var (
 		},
 	}
 	errorsTotal = described("errors_total",
-		"Errors of Acquire, Release and lockbench's readings, by their text.", "error")
+		"Errors of Acquire and Release, and of lockbench's own queries to the server, by error text.", "error")
 	serverCPU = described("server_cpu_seconds_total",
-		"CPU time of all nodes of the lock's server, lockbench's own readings included.")
+		"CPU time of all nodes of the lock's server, including lockbench's own queries.")
 	runTime = described("run_timestamp_seconds",
 		"Unix time at which a run's window began (edge start), and until which it was measured (edge end).",
 		"run", "edge")
@@ -175,7 +176,8 @@ func (m *metrics) Describe(to chan<- *prometheus.Desc) {
 	to <- runTime
 }
 
-// Collect sends the sums of the last report.
+// Collect sends the metrics of all strategies in the last report. It adds every run of a strategy except the last one
+// to series.ended. It adds each run only once.
 func (m *metrics) Collect(to chan<- prometheus.Metric) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -203,7 +205,7 @@ func (m *metrics) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// send sends the metrics of a strategy. It adds all runs before the last one to of.ended first.
+// send sends the metrics of a strategy: the sums over of.ended and the last run, and the gauges of the last run.
 func (m *metrics) send(
 	of *series, runs []results.Run, waiting []results.Wait, labels []string, to chan<- prometheus.Metric,
 ) {
@@ -324,13 +326,14 @@ var bounds = prometheus.ExponentialBuckets(1e-5, 2, 24)
 // about 9 %.
 const schema = 3
 
-// histogram combines a classic and a native histogram. client_golang could fill such a histogram only value by value.
+// histogram combines a classic and a native histogram into one metric. A Histogram of client_golang could be filled
+// only one value at a time.
 type histogram struct {
 	prometheus.Metric
 	native prometheus.Metric
 }
 
-// Write writes both kinds of buckets.
+// Write writes the classic and the native buckets into one histogram.
 func (h histogram) Write(to *dto.Metric) error {
 	var native dto.Metric
 	if err := h.native.Write(&native); err != nil {

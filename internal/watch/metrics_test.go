@@ -20,7 +20,7 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// recorded returns a report of real measured runs.
+// recorded returns the report in results/testdata/recorded.json.
 func recorded(t *testing.T) *results.Report {
 	t.Helper()
 	file, err := os.Open("../../results/testdata/recorded.json")
@@ -35,7 +35,7 @@ func recorded(t *testing.T) *results.Report {
 	return report
 }
 
-// scraped returns the series that Prometheus scrapes from the last report after it has scraped the earlier ones.
+// scraped makes Prometheus scrape each of the reports in turn, and returns the series of the last scrape.
 func scraped(t *testing.T, reports ...*results.Report) (series map[string]string) {
 	t.Helper()
 	m := newMetrics()
@@ -120,8 +120,8 @@ func sameSeries(t *testing.T, about string, got, want map[string]string) {
 	}
 }
 
-// Open waits belong to the last run. When that run has ended, no client waits.
-func TestWaitingClientsAreOfTheRunUnderWay(t *testing.T) {
+// One run has ended and another is under way. The open waits must count for the run under way, until it ends.
+func TestWaitingClientsOfCurrentRun(t *testing.T) {
 	t.Parallel()
 	report := recorded(t)
 	ended, now := &report.Runs[0], &report.Runs[1]
@@ -150,8 +150,8 @@ func TestWaitingClientsAreOfTheRunUnderWay(t *testing.T) {
 	})
 }
 
-// A failed reading of the servers must not lower the counter that earlier readings raised.
-func TestTheServersCPUNeverGoesDown(t *testing.T) {
+// In some reports the servers' CPU time is unknown, because a reading failed. The counter must not decrease.
+func TestServerCPUNeverDecreases(t *testing.T) {
 	t.Parallel()
 	cpu := func(seconds ...float64) *results.Report {
 		report := recorded(t)
@@ -182,8 +182,9 @@ func TestTheServersCPUNeverGoesDown(t *testing.T) {
 	}
 }
 
-// Grafana shows the same p99 as the table. That p99 includes open waits, which no histogram has.
-func TestTheP99OfPrometheusHasOpenWaits(t *testing.T) {
+// Grafana must show the same p99 as the report. Ten of 110 waits are open for 5 s. Only the report's p99 includes them;
+// a p99 from the histograms would not.
+func TestPrometheusP99IncludesOpenWaits(t *testing.T) {
 	t.Parallel()
 	report := recorded(t)
 	report.Runs = report.Runs[:1]
@@ -208,7 +209,7 @@ func TestTheP99OfPrometheusHasOpenWaits(t *testing.T) {
 	}
 }
 
-// Labels stay bounded whatever texts a strategy or a server chooses, and however many.
+// A strategy or a server may choose any text. The number and the length of the labels must stay bounded.
 func TestHostileLabelsAreBounded(t *testing.T) {
 	t.Parallel()
 	report := recorded(t)
@@ -237,8 +238,8 @@ func TestHostileLabelsAreBounded(t *testing.T) {
 	}
 }
 
-// An error that becomes more frequent than an earlier one must not take over that one's series.
-func TestCountsOfErrorsNeverGoDown(t *testing.T) {
+// In the second report, other errors are the most frequent. An error must keep its series, so that no count decreases.
+func TestErrorCountsNeverDecrease(t *testing.T) {
 	t.Parallel()
 	reports := []*results.Report{recorded(t), recorded(t)}
 	for later, report := range reports {
@@ -261,8 +262,8 @@ func TestCountsOfErrorsNeverGoDown(t *testing.T) {
 	}
 }
 
-// Grafana's dashboard queries only metrics that exist, and uses every one of them.
-func TestTheDashboardAsksForMetricsThatExist(t *testing.T) {
+// The queries of Grafana's dashboard must use every exported metric, and no metric that does not exist.
+func TestDashboardUsesExistingMetrics(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../deploy/grafana/lockbench.json")
 	if err != nil {
@@ -309,7 +310,8 @@ func TestTheDashboardAsksForMetricsThatExist(t *testing.T) {
 		}
 		for _, target := range panel.Targets {
 			asks(panel.Title, target.Expr)
-			// A Prometheus that scrapes native histograms has no series of buckets.
+			// A Prometheus that scrapes native histograms stores no _bucket series. Each query must therefore also work without
+			// them.
 			native, classic, _ := strings.Cut(target.Expr, " or ")
 			if strings.Contains(target.Expr, "histogram_quantile") &&
 				native != strings.NewReplacer("le, ", "", "_bucket", "").Replace(classic) {

@@ -10,19 +10,20 @@ import (
 	"time"
 )
 
-// OTLP is the value of --metrics that makes lockbench push the metrics to an OTLP receiver. The standard OTEL variables
-// alone do not, because a machine may have them for other programs.
+// OTLP is the value of --metrics that makes lockbench push the metrics to an OTLP receiver. OpenTelemetry's environment
+// variables alone start no pushes, because they may be set for other programs.
 const OTLP = "otlp"
 
 const (
-	// often is the default time between two pushes; metrics change once a second. OpenTelemetry's default, a minute, is
+	// often is the default time between two pushes. Metrics change once a second. OpenTelemetry's default, a minute, is
 	// longer than most runs.
 	often = 2 * time.Second
-	// lastPush limits the duration of the push at the end.
+	// lastPush limits the duration of the push that Close makes.
 	lastPush = 3 * time.Second
 )
 
-// receiver is the OTLP receiver that the standard variables name. It contains nothing that may be a password.
+// receiver is the OTLP receiver that OpenTelemetry's environment variables name. It contains nothing that may be a
+// password.
 type receiver struct {
 	address  string // scheme and host
 	interval time.Duration
@@ -34,12 +35,13 @@ type pusher interface {
 	close()
 }
 
-// newPusher returns a pusher; it is nil in a build without OTLP.
+// newPusher returns a pusher. The variable is nil in a build without OTLP.
 var newPusher func(to receiver) (pusher, error)
 
 var errNoOTLP = errors.New("this program is built without OTLP")
 
-// openPusher returns a pusher for the receiver that the standard variables name. It does not contact that receiver.
+// openPusher returns a pusher for the receiver that OpenTelemetry's environment variables name. It does not contact
+// that receiver.
 func openPusher() (to receiver, p pusher, err error) {
 	const flag = "--metrics " + OTLP
 	to, problems := namedReceiver(os.Getenv)
@@ -57,8 +59,8 @@ func openPusher() (to receiver, p pusher, err error) {
 	return to, p, errors.Join(problems...)
 }
 
-// namedReceiver reads the standard variables and checks those whose wrong values OpenTelemetry would ignore. The errors
-// omit the values that may contain a password.
+// namedReceiver reads OpenTelemetry's environment variables and checks those variables whose invalid values
+// OpenTelemetry would ignore. The errors omit the values that may contain a password.
 func namedReceiver(variable func(string) string) (to receiver, problems []error) {
 	set := func(names ...string) (name, value string) {
 		for _, name := range names {
@@ -71,7 +73,7 @@ func namedReceiver(variable func(string) string) (to receiver, problems []error)
 	to = receiver{interval: often}
 	if name, value := set("OTEL_EXPORTER_OTLP_METRICS_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"); value != "" &&
 		value != "http/protobuf" {
-		problems = append(problems, fmt.Errorf("%s is %q; lockbench pushes only by http/protobuf", name, value))
+		problems = append(problems, fmt.Errorf("%s is %q, but lockbench pushes only by http/protobuf", name, value))
 	}
 	to.address = "http://localhost:4318"
 	for _, name := range []string{"OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT"} {
@@ -82,8 +84,8 @@ func namedReceiver(variable func(string) string) (to receiver, problems []error)
 		at, err := url.Parse(value)
 		if err != nil || at.Scheme != "http" && at.Scheme != "https" || at.Host == "" || at.User != nil ||
 			at.RawQuery != "" {
-			problems = append(problems, fmt.Errorf("%s must be a URL such as http://localhost:4318, without user, "+
-				"password and query; OTEL_EXPORTER_OTLP_HEADERS is for credentials", name))
+			problems = append(problems, fmt.Errorf("%s must be a URL such as http://localhost:4318, without a user, "+
+				"password or query; OTEL_EXPORTER_OTLP_HEADERS is for credentials", name))
 			continue
 		}
 		to.address = at.Scheme + "://" + at.Host

@@ -7,8 +7,9 @@ import (
 	"time"
 )
 
-// The variables for metrics take precedence over those for all signals, and errors show nothing that may be a password.
-func TestTheStandardVariablesNameTheReceiver(t *testing.T) {
+// The OTEL variables for metrics must take precedence over those for all signals. An error must show nothing that may
+// be a password.
+func TestStandardVariablesSetTheReceiver(t *testing.T) {
 	t.Parallel()
 	const all, own = "OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT"
 	const protocol, interval = "OTEL_EXPORTER_OTLP_PROTOCOL", "OTEL_METRIC_EXPORT_INTERVAL"

@@ -23,7 +23,7 @@ import (
 // The tag redisonly excludes this file because OpenTelemetry's exporter depends on gRPC.
 func init() { newPusher = newOTLP }
 
-// otlp pushes with OpenTelemetry's SDK, which reads the standard variables itself.
+// otlp pushes with OpenTelemetry's SDK, which reads its environment variables itself.
 type otlp struct {
 	to       receiver
 	exporter *otlpmetrichttp.Exporter
@@ -33,11 +33,13 @@ type otlp struct {
 	once     sync.Once
 }
 
-// newOTLP returns an error for each standard variable that OpenTelemetry would ignore.
+// newOTLP returns a pusher. It returns an error if one of OpenTelemetry's environment variables has a value that
+// OpenTelemetry would ignore.
 func newOTLP(to receiver) (pusher, error) {
 	ignored := &logged{}
 	otel.SetLogger(logr.New(ignored))
-	// Each push sends all figures, so a failed push matters only if it is the last one.
+	// Each push sends all figures, so a failed push matters only if it is the last one. Retries therefore end after
+	// lastPush.
 	exporter, err := otlpmetrichttp.New(context.Background(), otlpmetrichttp.WithRetry(otlpmetrichttp.RetryConfig{
 		Enabled: true, InitialInterval: lastPush / 10, MaxInterval: lastPush / 3, MaxElapsedTime: lastPush,
 	}))
@@ -54,7 +56,7 @@ func newOTLP(to receiver) (pusher, error) {
 	}
 	otel.SetLogger(logr.Discard())
 	if err := ignored.errors(); err != nil {
-		return nil, fmt.Errorf("a variable OTEL_EXPORTER_OTLP_* is wrong: %w", err)
+		return nil, fmt.Errorf("an OTEL_EXPORTER_OTLP_* variable is invalid: %w", err)
 	}
 	return &otlp{to: to, exporter: exporter, resource: about}, nil
 }
@@ -121,24 +123,24 @@ func (l *logged) errors() error {
 	return errors.Join(l.all...)
 }
 
-// Init does nothing.
+// Init does nothing. The interface logr.LogSink requires it.
 func (*logged) Init(logr.RuntimeInfo) {}
 
 // Enabled returns false, so that only errors are logged.
 func (*logged) Enabled(int) bool { return false }
 
-// Info does nothing.
+// Info does nothing, because only errors are collected.
 func (*logged) Info(int, string, ...any) {}
 
-// Error stores an error.
+// Error stores an error that OpenTelemetry logs, without the logged values.
 func (l *logged) Error(err error, message string, _ ...any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.all = append(l.all, fmt.Errorf("%s: %w", message, err))
 }
 
-// WithValues ignores the values.
+// WithValues ignores the values, which may be credentials.
 func (l *logged) WithValues(...any) logr.LogSink { return l }
 
-// WithName ignores the name.
+// WithName ignores the name of the logger, which the errors do not need.
 func (l *logged) WithName(string) logr.LogSink { return l }

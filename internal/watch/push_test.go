@@ -23,7 +23,8 @@ const (
 	key  = "k3y-of-the-receiver"
 )
 
-// pushing starts pushing to a receiver. The function that it returns lists the warnings so far.
+// pushing starts pushing to the receiver at url, with interval in ms. The function that it returns lists the warnings
+// so far.
 func pushing(t *testing.T, url, interval string) (*Watchers, func() []string) {
 	t.Helper()
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", url)
@@ -60,7 +61,7 @@ func closed(t *testing.T, w *Watchers) {
 }
 
 // If a run ends before the first push is due, the receiver still gets the metrics that Prometheus would have scraped.
-func TestAPushHasWhatIsScraped(t *testing.T) {
+func TestPushMatchesScrape(t *testing.T) {
 	report, waiting := recorded(t), []results.Wait{{Client: 1, NS: 5e9}, {Client: 2, NS: 7e9}}
 	scrapedToo := newMetrics()
 	scrapedToo.last.Store(&seen{report, waiting})
@@ -95,8 +96,9 @@ func TestAPushHasWhatIsScraped(t *testing.T) {
 	}
 }
 
-// A receiver that never answers does not delay the end: without the limit of the last push, Close would take an hour.
-func TestAReceiverThatHangsIsLeft(t *testing.T) {
+// The receiver never replies, and the exporter would wait an hour for it. Close must give up after the duration
+// lastPush, with one warning.
+func TestHangingReceiverDoesNotDelayClose(t *testing.T) {
 	arrived, left := make(chan struct{}, 100), make(chan struct{}, 100)
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body) // the server notices a disconnected client only after the body
@@ -115,8 +117,9 @@ func TestAReceiverThatHangsIsLeft(t *testing.T) {
 	}
 }
 
-// If a receiver refuses all pushes, there is one warning. It omits the key that the receiver quotes.
-func TestARefusalIsSaidOnceWithoutTheKey(t *testing.T) {
+// If a receiver refuses all pushes, the user gets exactly one warning. The warning omits the key that the receiver's
+// response quotes.
+func TestRefusedPushWarnsOnceWithoutKey(t *testing.T) {
 	var mu sync.Mutex
 	refused := 0
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -140,8 +143,8 @@ func TestARefusalIsSaidOnceWithoutTheKey(t *testing.T) {
 	}
 }
 
-// If nothing listens at the address, there is one warning.
-func TestAReceiverThatIsNotThereIsSaid(t *testing.T) {
+// If nothing listens at the receiver's address, the user gets exactly one warning.
+func TestUnreachableReceiverIsReported(t *testing.T) {
 	server := httptest.NewServer(nil)
 	server.Close()
 	w, said := pushing(t, server.URL, hour)
@@ -151,7 +154,7 @@ func TestAReceiverThatIsNotThereIsSaid(t *testing.T) {
 	}
 }
 
-// A dry run calls Listen and Close without Serve, and must push nothing.
+// A dry run calls Listen and Close but not Serve. It must push nothing.
 func TestNothingIsPushedBeforeServe(t *testing.T) {
 	receiver := otlptest.New(t, 0)
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", receiver.URL)
@@ -165,8 +168,8 @@ func TestNothingIsPushedBeforeServe(t *testing.T) {
 	}
 }
 
-// OpenTelemetry would log a malformed header and push without it.
-func TestVariablesThatOpenTelemetryIgnoresAreErrors(t *testing.T) {
+// OpenTelemetry would log a malformed header and push without it. lockbench must report an error instead.
+func TestMalformedVariablesAreErrors(t *testing.T) {
 	for name, value := range map[string]string{
 		"OTEL_EXPORTER_OTLP_HEADERS": "authorization: Bearer " + key, "OTEL_EXPORTER_OTLP_METRICS_HEADERS": "a b=" + key,
 		"OTEL_EXPORTER_OTLP_CERTIFICATE": "none.pem", "OTEL_EXPORTER_OTLP_TIMEOUT": "soon",

@@ -1,4 +1,4 @@
-// Package watch shows runs while they are measured: to Prometheus or an OTLP receiver, and in a browser.
+// Package watch shows runs to Prometheus, an OTLP receiver and browsers while they are measured.
 package watch
 
 import (
@@ -29,10 +29,11 @@ const patience = 5 * time.Second
 // parting is how long responses under way may still take after close is called.
 const parting = time.Second
 
-// mostConnections limits the connections of readers, whose file descriptors the clients of a run might need.
+// mostConnections limits the open connections of browsers and scrapers, because each one takes a file descriptor that
+// the clients of the run may need.
 const mostConnections = 256
 
-// Addresses are the addresses to listen on, as ParseAddress returns them; "" for none. Metrics may be OTLP.
+// Addresses holds the addresses to listen on, as ParseAddress returns them; "" means none. Metrics may also be OTLP.
 type Addresses struct{ Metrics, Live string }
 
 // ParseAddress parses a port or host:port. A port alone means that port on loopback.
@@ -47,7 +48,7 @@ func ParseAddress(text string) (string, error) {
 	return net.JoinHostPort(cmp.Or(host, "127.0.0.1"), port), nil
 }
 
-// ParseMetrics parses the value of --metrics: OTLP, or an address as for ParseAddress.
+// ParseMetrics parses the value of --metrics: OTLP, or an address that ParseAddress accepts.
 func ParseMetrics(text string) (string, error) {
 	if text == OTLP {
 		return OTLP, nil
@@ -68,7 +69,7 @@ type Watchers struct {
 	live    *live
 }
 
-// Listen binds the ports; Serve then begins to answer and to push. Each error names its flag. If Listen fails, it
+// Listen binds the ports. Serve then starts to respond and to push. Each error names its flag. If Listen fails, it
 // leaves no port bound.
 func Listen(at Addresses) (*Watchers, error) {
 	w := &Watchers{}
@@ -104,8 +105,8 @@ func Listen(at Addresses) (*Watchers, error) {
 	return w, nil
 }
 
-// Serve starts to answer and to push, until Close. It returns a line for each flag with the address where its data are
-// shown. It calls warn if the receiver does not accept the metrics.
+// Serve starts to respond to requests and to push metrics. Close ends both. Serve returns a line for each flag, with
+// the address at which the data of that flag are shown. It calls warn if the receiver does not accept the metrics.
 func (w *Watchers) Serve(warn func(string)) (places []string) {
 	if w.pusher != nil {
 		w.pusher.start(w.metrics, warn)
@@ -215,8 +216,8 @@ func listen(flag, address string, pages http.Handler) (*endpoint, error) {
 	return s, nil
 }
 
-// count tracks the connections. If there are too many, it closes the one that has been idle longest, so that a client
-// with many idle connections cannot lock out other readers.
+// count tracks the connections. If there are more than mostConnections, it closes the connection that has been idle
+// longest, so that a client with many idle connections cannot lock out other readers.
 func (s *endpoint) count(c net.Conn, now http.ConnState) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -238,9 +239,9 @@ func (s *endpoint) count(c net.Conn, now http.ConnState) {
 	}
 }
 
-// guard refuses requests that no reader of these pages makes. It also prevents DNS rebinding, in which a page of
-// another site reads this server through a name that the site resolves to this machine. Therefore the Host of a request
-// must be a name or an address of this machine.
+// guard refuses requests that have a body or a method other than GET and HEAD. It also prevents DNS rebinding, in which
+// a page of another site reads this server through a name that the site resolves to this machine. Therefore the Host of
+// a request must be a name or an address of this machine.
 func (s *endpoint) guard(pages http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !s.answering.TryRLock() {

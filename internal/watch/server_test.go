@@ -18,8 +18,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// open serves at free ports until the test ends, and returns their URLs. It first applies each function of set to every
-// server.
+// open serves the pages of `at` until the test ends, and returns their URLs. It calls each function of set for each
+// server before the server starts.
 func open(t *testing.T, at Addresses, set ...func(*http.Server)) (*Watchers, []string) {
 	t.Helper()
 	w, err := Listen(at)
@@ -45,7 +45,7 @@ func open(t *testing.T, at Addresses, set ...func(*http.Server)) (*Watchers, []s
 	return w, urls
 }
 
-// ask sends a request with the given Host header and returns the status and the body.
+// ask sends a request and returns the status and the body of the response. If host is not empty, it is the Host header.
 func ask(t *testing.T, method, url, host string) (int, string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, url, nil)
@@ -68,7 +68,8 @@ func ask(t *testing.T, method, url, host string) (int, string) {
 }
 
 // By DNS rebinding a page of another site can send requests to loopback under its own host name and read the responses.
-func TestOnlyLoopbackIsServedOnLoopback(t *testing.T) {
+// Such requests must be refused.
+func TestLoopbackServesOnlyLoopbackHosts(t *testing.T) {
 	w, urls := open(t, Addresses{Metrics: "127.0.0.1:0"})
 	w.See(recorded(t), nil)
 	for host, want := range map[string]int{
@@ -86,9 +87,9 @@ func TestOnlyLoopbackIsServedOnLoopback(t *testing.T) {
 	}
 }
 
-// DNS rebinding also reaches servers that listen on other addresses than loopback. A Host that is an IP address is
+// DNS rebinding also reaches servers that listen on addresses other than loopback. A Host that is an IP address is
 // safe, because no site can have it as its name.
-func TestOnlyNamesOfThisMachineAreServed(t *testing.T) {
+func TestOnlyOwnHostNamesAreServed(t *testing.T) {
 	machine, err := os.Hostname()
 	if err != nil {
 		t.Fatal(err)
@@ -112,7 +113,7 @@ func TestOnlyNamesOfThisMachineAreServed(t *testing.T) {
 	}
 }
 
-func TestPortsAreOnLoopbackUnlessAnAddressIsGiven(t *testing.T) {
+func TestPortsDefaultToLoopback(t *testing.T) {
 	for address, want := range map[string]string{
 		"0": "127.0.0.1", ":0": "127.0.0.1", "127.0.0.2:0": "127.0.0.2", "[::1]:0": "::1", "0.0.0.0:0": "0.0.0.0",
 	} {
@@ -140,8 +141,8 @@ func TestPortsAreOnLoopbackUnlessAnAddressIsGiven(t *testing.T) {
 	}
 }
 
-// A port in use is an error with the flag's name, and ports that were bound before are closed.
-func TestATakenPort(t *testing.T) {
+// If a port is in use, Listen returns an error with the flag's name and closes the ports that it bound before.
+func TestPortInUse(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -159,8 +160,9 @@ func TestATakenPort(t *testing.T) {
 	}
 }
 
-// Each generator exports its own metrics. Generator 0 must not add the merged report of all generators to them.
-func TestTheReportOfAllGeneratorsIsNotCountedAgain(t *testing.T) {
+// A generator exports only its own metrics. At the end, generator 0 also gets the report that all generators share,
+// which must not change its metrics.
+func TestMergedReportIsNotCountedAgain(t *testing.T) {
 	w, urls := open(t, Addresses{Metrics: "127.0.0.1:0"})
 	own, all := recorded(t), recorded(t)
 	own.Runs = own.Runs[:1]
@@ -173,7 +175,7 @@ func TestTheReportOfAllGeneratorsIsNotCountedAgain(t *testing.T) {
 	}
 }
 
-// dial returns a connection on which the request has been sent.
+// dial sends request to the server at url over a new connection and returns the connection.
 func dial(t *testing.T, url, request string) net.Conn {
 	t.Helper()
 	at := strings.TrimPrefix(url, "http://")
@@ -186,8 +188,8 @@ func dial(t *testing.T, url, request string) net.Conn {
 	return c
 }
 
-// A client that announces a body and sends none must not keep its connection.
-func TestNobodyWaitsForABody(t *testing.T) {
+// A client announces a body but never sends it. The server must refuse the request and close the connection.
+func TestMissingBodyDoesNotKeepConnection(t *testing.T) {
 	_, urls := open(t, Addresses{Metrics: "127.0.0.1:0"})
 	for _, request := range []string{
 		"GET /metrics HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n",
@@ -205,8 +207,9 @@ func TestNobodyWaitsForABody(t *testing.T) {
 	}
 }
 
-// Idle connections are limited in number and keep no reader out, whether or not they have sent a request.
-func TestIdleConnectionsKeepNoReaderOut(t *testing.T) {
+// The test opens twice as many connections as mostConnections and leaves them idle before, within or after a request.
+// Another reader must still be served, and the server must close the surplus connections.
+func TestIdleConnectionsDoNotBlockReaders(t *testing.T) {
 	const request = "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
 	patient := func(s *http.Server) { s.ReadHeaderTimeout, s.IdleTimeout = time.Hour, time.Hour }
 	for _, first := range []string{"", request, "GET / HTTP/1.1\r\n"} {
