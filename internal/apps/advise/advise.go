@@ -16,12 +16,12 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// runner measures a plan, as lockbench.Run does.
+// runner is the signature of lockbench.Run. Tests replace it with functions that return prepared reports.
 type runner func(context.Context, lockbench.Plan) (*results.Report, error)
 
-// Answer measures the candidates and returns the advice. If the budget allows it, Answer repeats rounds without a valid
-// run, and measures more rounds of locks that the first rounds do not separate. When ctx ends, the advice is
-// Interrupted and has no choice. An error means that Redis cannot be reached.
+// Answer measures the candidates and returns the advice. While the budget lasts, it repeats the rounds in which a lock
+// has no valid run, and adds rounds for locks that the first rounds do not separate. If ctx ends, the advice is marked
+// Interrupted and recommends nothing. Answer returns an error only if Redis cannot be reached.
 func (q Question) Answer(
 	ctx context.Context, run runner, progress func(lockbench.Progress),
 ) (*Document, error) {
@@ -54,17 +54,18 @@ func (q Question) Answer(
 }
 
 const (
-	// windUp is the part of the budget that is reserved to stop the current run when the rest has ended.
+	// windUp is the part of the budget that is reserved for stopping a run that is still in progress.
 	windUp = 5 * time.Second
-	// startUp is the approximate time to start the servers for further rounds.
+	// startUp is the approximate time to start the servers for further rounds. again subtracts it from the remaining time.
 	startUp = 3 * time.Second
-	// mostTimes bounds the rounds to this multiple of Question.Rounds, if more and more rounds do not decide.
+	// mostTimes limits the number of rounds. After mostTimes × Question.Rounds rounds, no more rounds are added, even if
+	// the ranking is still undecided.
 	mostTimes = 8
 )
 
-// again returns the plan of further rounds of the locks that may be the best, as far as the remaining time allows. If
-// rounds were lost, it plans as many rounds again, otherwise Question.Rounds. It returns nil if no rounds are needed,
-// or if more rounds would not decide.
+// again returns a plan for more rounds of the locks that may be the best. It plans as many rounds as were invalid, or
+// Question.Rounds if no round was invalid, but no more than fit in the remaining time (left). It returns nil if the
+// ranking is decided, if more rounds would not decide it, or if no round fits in the remaining time.
 func (q Question) again(report *results.Report, left time.Duration) *lockbench.Plan {
 	if report == nil || q.tokenless() {
 		return nil
@@ -105,7 +106,7 @@ func (q Question) again(report *results.Report, left time.Duration) *lockbench.P
 	return &plan
 }
 
-// lastRound returns the number of a report's last round.
+// lastRound returns the highest round number in a report; 0 if the report has no runs.
 func lastRound(r *results.Report) (last int) {
 	for _, run := range r.Runs {
 		last = max(last, run.Round)
@@ -113,7 +114,8 @@ func lastRound(r *results.Report) (last int) {
 	return last
 }
 
-// join appends the runs of further rounds to a report, with round numbers that continue those of the report.
+// join appends the runs of the second report, which contains further rounds, to the first report. The numbers of these
+// rounds continue after the last round of the first report.
 func join(report, more *results.Report) {
 	if more == nil {
 		return
@@ -126,7 +128,8 @@ func join(report, more *results.Report) {
 	report.LeftOut = append(report.LeftOut, more.LeftOut...)
 }
 
-// advise returns the advice that follows from a report. If report is nil, nothing was measured.
+// advise derives the advice from a report. If report is nil, because nothing could be measured, the advice has no
+// ranking and no choice.
 func (q Question) advise(report *results.Report) *Document {
 	_, out := q.candidates()
 	a := &Document{
@@ -166,8 +169,9 @@ func (q Question) advise(report *results.Report) *Document {
 	return a
 }
 
-// choice returns the recommendation: the first lock of the ranking, or an alternative to a lock. It is nil if no
-// strategy qualifies, or if the rounds do not decide between several locks.
+// choice returns the recommendation: the first lock of the ranking, or an alternative to a lock. If the rounds do not
+// decide between several locks, it returns an Undecided instead. The recommendation is also nil if no strategy
+// qualifies.
 func (q Question) choice(lead leaders) (*Choice, *Undecided) {
 	c, ranking, undecided := &Choice{}, lead.ranking, q.undecided(lead)
 	switch {
@@ -192,7 +196,8 @@ func (q Question) choice(lead leaders) (*Choice, *Undecided) {
 	return c, nil
 }
 
-// lock makes the first lock of the ranking the choice, and adds the second one if it is by another author.
+// lock fills in the choice c from the first lock of the ranking. It adds the second lock as the alternative, if the
+// second lock is by another author and keeps up with the arrivals.
 func (q Question) lock(c *Choice, ranking []contender) {
 	first := ranking[0]
 	c.Name, c.Summary, c.Take = first.Name, first.info.Summary, q.take(first)
@@ -208,8 +213,8 @@ func (q Question) lock(c *Choice, ranking []contender) {
 // ours is the prefix of the import paths of lockbench's own locks.
 const ours = "github.com/lockbench/lockbench"
 
-// author returns the library of a lock; if it has none, its module or package. A lock behind a mutex (gated) has the
-// author of the lock itself.
+// author returns the author of a lock: the library that implements it, lockbench's module for lockbench's own locks, or
+// the lock's package. The author of a lock behind a mutex (gated) is that of the lock itself.
 func (q Question) author(c contender) string {
 	switch l := q.library(c.info); {
 	case l != nil:
@@ -229,7 +234,7 @@ func (q Question) take(c contender) string {
 	case l == nil && c.info.Nodes == 0 && q.Language != "" && q.Language != "go":
 		return "a mutex of the process"
 	case l == nil && strings.HasPrefix(text, ours):
-		return text + "; lockbench knows of no other users"
+		return text + "; lockbench knows of no other library with this lock"
 	case l == nil:
 		return text
 	case l.Language == "Go" || c.info.Driver:
@@ -240,7 +245,8 @@ func (q Question) take(c contender) string {
 	return l.String() + ", or the same lock in " + text
 }
 
-// overloaded reports whether a lock fell behind the arrivals of an open loop in most of its rounds.
+// overloaded reports whether, in more than half of its valid runs, a lock was too slow for the arrivals of an open
+// loop.
 func overloaded(c contender) bool {
 	late := 0
 	for _, run := range c.Used {
@@ -251,7 +257,7 @@ func overloaded(c contender) bool {
 	return late*2 > len(c.Used)
 }
 
-// contender is a measured strategy.
+// contender is a measured strategy, with its figures and its claims.
 type contender struct {
 	results.Summary
 	variant strategies.Variant
@@ -259,16 +265,19 @@ type contender struct {
 	order   int // index among the candidates
 }
 
-// figure returns the contender's figure of a metric.
+// figure returns the contender's figure of the named metric over all its rounds. The Value of the figure is nil if it
+// is not known.
 func (c contender) figure(name string) document.Figure {
 	m, _ := results.FindMetric(name)
 	return document.Figure{Metric: name, Unit: m.Unit, Value: c.Figure(m)}
 }
 
-// showsWaits reports whether the window is long enough to contain waits of the expected length.
+// showsWaits reports whether the window is at least as long as q.round(), so that waits of the expected length end
+// within the window.
 func (q Question) showsWaits() bool { return time.Duration(q.Workload.Duration) >= q.round() }
 
-// unfit returns why the claims or figures of a contender forbid a recommendation; "" if they do not.
+// unfit returns the reason why a contender must not be recommended, from its claims or its figures. It returns "" if
+// there is no such reason.
 func (q Question) unfit(c contender) string {
 	wrong, served, failures := c.figure("violations"), c.figure("served_per_s"), c.figure("errors")
 	if q.oneCommand(c.info) { // an atomic command needs no exclusion
@@ -289,12 +298,14 @@ func (q Question) unfit(c contender) string {
 	return ""
 }
 
-// untrusted returns the reason against a contender without a valid run.
+// untrusted returns the reason for not recommending a contender that has no valid run. The text quotes the reason why
+// the contender's first run is invalid.
 func untrusted(c contender) string {
 	return fmt.Sprintf("none of its %d runs is valid: %s", len(c.Runs), c.Runs[0].Invalid)
 }
 
-// standing ranks the measured candidates that can be recommended, and returns the unfit ones separately.
+// standing ranks the measured candidates that can be recommended, and returns all others as unfit. An unfit contender
+// without a valid run is also in lead.lost, because new rounds may show that it is the best.
 func (q Question) standing(summaries []results.Summary) (lead leaders, unfit []contender) {
 	candidates, _ := q.candidates()
 	var field, lost []contender
@@ -319,7 +330,7 @@ func (q Question) standing(summaries []results.Summary) (lead leaders, unfit []c
 	return lead, unfit
 }
 
-// row returns a contender's row of the ranking, compared with the first contender.
+// row returns the row of the contender c in the ranking, which compares c with first.
 func (q Question) row(c, first contender) Row {
 	row := Row{
 		Name: c.Name, Claims: c.info.Claims.List(), Verdict: c.Verdict(), Unfit: q.unfit(c), Rounds: len(c.Used),

@@ -27,7 +27,7 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// rueidislock is in the short list, but its Redis client takes long to compile. These tests open no lock, so they
+// rueidislock is in shortlist, but its Redis client takes a long time to compile. These tests open no lock, so they
 // register only its name and claims.
 func init() {
 	strategies.Register(strategies.Info{
@@ -36,7 +36,7 @@ func init() {
 	}, struct{}{}, func(strategies.Config, struct{}) (strategies.Locker, error) { return nil, errors.ErrUnsupported })
 }
 
-// lock has the figures of a strategy. reported varies them a little from round to round.
+// lock is a strategy with invented figures, which the function reported varies by up to 2 % from round to round.
 type lock struct {
 	name    string
 	served  float64 // per second
@@ -46,16 +46,16 @@ type lock struct {
 	change  func(*results.Run)
 }
 
-// like returns a lock with ordinary figures.
 func like(name string) lock { return lock{name, 100, 20, false, 50, nil} }
 
-// with adds a function that changes each run of the lock.
+// with returns a copy of the lock with the given change. The function reported applies the change to each run of the
+// lock.
 func (l lock) with(change func(*results.Run)) lock {
 	l.change = change
 	return l
 }
 
-func asked(change func(*Question)) Question {
+func newQuestion(change func(*Question)) Question {
 	w := workloads.Default()
 	w.Clients, w.Instances, w.Hold = 50, 10, workloads.Fixed(5e6)
 	q := Question{For: Efficiency, Workload: w, Rounds: 6, Budget: 3 * time.Minute}
@@ -65,9 +65,9 @@ func asked(change func(*Question)) Question {
 	return q
 }
 
-// reported returns a report with the figures of these locks.
+// reported returns a report in which each lock has one run per round, with figures close to the figures of the lock.
 func reported(rounds int, all ...lock) *results.Report {
-	r := &results.Report{Rounds: rounds, Workload: asked(nil).Workload}
+	r := &results.Report{Rounds: rounds, Workload: newQuestion(nil).Workload}
 	for _, l := range all {
 		r.Strategies = append(r.Strategies, results.Strategy{Name: l.name, Claims: []string{"exclusion"}, Capacity: 1})
 	}
@@ -198,7 +198,7 @@ func TestChoices(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			a := asked(test.question).advise(reported(6, test.locks...))
+			a := newQuestion(test.question).advise(reported(6, test.locks...))
 			sound(t, a)
 			if got := named(a.Choice); got != test.choice {
 				t.Errorf("it recommends %q, want %q", got, test.choice)
@@ -227,7 +227,8 @@ func named(c *Choice) string {
 	return c.Name
 }
 
-// second returns the second lock of the ranking; "" if it cannot be recommended.
+// second returns the name of the second lock in the ranking. It returns "" if there is no second lock or if that lock
+// cannot be recommended.
 func second(a *Document) string {
 	if len(a.Ranking) < 2 || a.Ranking[1].Unfit != "" {
 		return ""
@@ -235,7 +236,8 @@ func second(a *Document) string {
 	return a.Ranking[1].Name
 }
 
-// sound checks the properties that every advice must have.
+// sound reports an error if the advice recommends an unsafe lock or a lock that is not the first of the ranking. It
+// also reports one if the choice has no condition, or if a strategy in LeftOut has no reason.
 func sound(t *testing.T, a *Document) {
 	t.Helper()
 	if c := a.Choice; c != nil {
@@ -257,7 +259,7 @@ func sound(t *testing.T, a *Document) {
 	}
 }
 
-func TestOneCommandInsteadOfALock(t *testing.T) {
+func TestCommandRecommendedInsteadOfLock(t *testing.T) {
 	t.Parallel()
 	quick := lock{atomic, 5000, 1, false, 1, nil}
 	for _, test := range []struct {
@@ -269,7 +271,7 @@ func TestOneCommandInsteadOfALock(t *testing.T) {
 		{lock{atomic, 50, 20, false, 1, nil}, "spin"},
 	} {
 		for _, purpose := range either {
-			a := asked(func(q *Question) {
+			a := newQuestion(func(q *Question) {
 				q.For, q.Workload.Work = purpose, workloads.WorkCounter
 				q.Named = variants("atomic,spin,fenced")
 			}).advise(reported(6, test.command, like("spin"), like("fenced")))
@@ -306,7 +308,7 @@ func TestAnswers(t *testing.T) {
 		{"interrupted", Correctness, ctx, nil, "atomic,fenced,handoff,gated:fenced,cohort", ""},
 		{"no Redis", Correctness, t.Context(), gone, "atomic,fenced,handoff,gated:fenced,cohort", ""},
 	} {
-		q := asked(func(q *Question) { q.For, q.Workload.Work = test.purpose, workloads.WorkCounter })
+		q := newQuestion(func(q *Question) { q.For, q.Workload.Work = test.purpose, workloads.WorkCounter })
 		a, err := q.Answer(test.ctx, func(_ context.Context, plan lockbench.Plan) (*results.Report, error) {
 			cancel()
 			if err := plan.Validate(); err != nil || names(plan.Strategies) != test.matrix {
@@ -333,7 +335,7 @@ func TestAnswers(t *testing.T) {
 func TestCautions(t *testing.T) {
 	t.Parallel()
 	busy := func(r *results.Run) { r.Labels = results.Remarks{results.BusyMachine.Remark()} }
-	a := asked(nil).advise(reported(6, like("spin").with(func(r *results.Run) {
+	a := newQuestion(nil).advise(reported(6, like("spin").with(func(r *results.Run) {
 		if busy(r); r.Round == 1 {
 			r.Invalid = results.PlainTexts("books")
 		}
@@ -348,7 +350,7 @@ func TestCautions(t *testing.T) {
 	}
 }
 
-// read returns the document in testdata, in which each field is set.
+// read returns the document in testdata. Each of its fields is set.
 func read(t *testing.T) *Document {
 	t.Helper()
 	content, err := os.ReadFile("testdata/advice.json")
@@ -372,7 +374,7 @@ func laid(t *testing.T, d *Document, p *layout.Page) string {
 	return written.String()
 }
 
-func TestAdviceIsWritten(t *testing.T) {
+func TestAdviceOutput(t *testing.T) {
 	t.Parallel()
 	d := read(t)
 	var encoded bytes.Buffer
@@ -399,8 +401,9 @@ func TestAdviceIsWritten(t *testing.T) {
 	golden.Compare(t, "testdata/advice-undecided.txt", laid(t, d, &layout.Page{Wide: 80}))
 }
 
-// On a page of any width, the output contains each lock and the full text of each reason.
-func TestNoReasonIsCut(t *testing.T) {
+// TestReasonsAreNotTruncated adds more locks, notes and reasons than fit on a screen. At every width, the page must
+// contain each lock and the full text of each reason.
+func TestReasonsAreNotTruncated(t *testing.T) {
 	t.Parallel()
 	d := read(t)
 	d.Brief = true
@@ -439,7 +442,7 @@ func TestNoReasonIsCut(t *testing.T) {
 func TestUnsafeStrategiesAreNeverMeasured(t *testing.T) {
 	t.Parallel()
 	for _, purpose := range either {
-		q := asked(func(q *Question) { q.For, q.Named = purpose, variants("all") })
+		q := newQuestion(func(q *Question) { q.For, q.Named = purpose, variants("all") })
 		chosen, out := q.candidates()
 		for _, v := range chosen {
 			info := v.Info()
@@ -455,7 +458,7 @@ func TestUnsafeStrategiesAreNeverMeasured(t *testing.T) {
 	}
 }
 
-func TestChoicesNameWhatToImport(t *testing.T) {
+func TestChoicesNameImports(t *testing.T) {
 	t.Parallel()
 	const polled, redisson = ours + "/strategies/polled", "org.redisson:redisson getLock (Java)"
 	const theirs = "github.com/go-redsync/redsync/v4 Redsync.NewMutex WithRetryDelayFunc"
@@ -475,7 +478,7 @@ func TestChoicesNameWhatToImport(t *testing.T) {
 	} {
 		best := like(test.best)
 		best.served *= 2
-		a := asked(func(q *Question) { q.For, q.Language = test.purpose, test.language }).
+		a := newQuestion(func(q *Question) { q.For, q.Language = test.purpose, test.language }).
 			advise(reported(6, best, like(test.next)))
 		sound(t, a)
 		nextTake := ""
@@ -517,7 +520,7 @@ func TestLanguagesHaveLibraries(t *testing.T) {
 		{"java", Correctness, 0, []strategies.Variant{made("one", false)}, "fenced"},
 		{"java", Efficiency, 9, []strategies.Variant{made("one", false)}, "pubsub"}, // which drivers cannot
 	} {
-		q := asked(func(q *Question) {
+		q := newQuestion(func(q *Question) {
 			q.Language, q.For, q.Workload.Rate, q.Drivers = test.language, test.purpose, test.rate, test.drivers
 		})
 		all, _ := q.candidates()
@@ -528,13 +531,13 @@ func TestLanguagesHaveLibraries(t *testing.T) {
 	}
 }
 
-func TestRedlockTakesIndependentNodes(t *testing.T) {
+func TestRedlockNeedsIndependentNodes(t *testing.T) {
 	t.Parallel()
 	for topology, want := range map[string]bool{
 		"": false, "single": false, "nodes:2": false, "nodes:3": true, "nodes:5": true,
 		"replicas:3": false, "cluster:3": false,
 	} {
-		q := asked(func(q *Question) { q.Redis.Topology = topology })
+		q := newQuestion(func(q *Question) { q.Redis.Topology = topology })
 		all, _ := q.candidates()
 		if got := strings.Contains(names(all), "redlock"); got != want {
 			t.Errorf("%q: it measures %s", topology, names(all))
@@ -549,7 +552,7 @@ func TestCommandsKeepSecrets(t *testing.T) {
 		"auto": "", "redis://h:1/2?protocol=2": "--redis\nredis://h:1/2?protocol=2", "redis://u:geheim@h:1": "",
 		"geheim@h:1": "", "redis://h?password=geheim": "",
 	} {
-		q := asked(func(q *Question) {
+		q := newQuestion(func(q *Question) {
 			q.Redis = lockbench.StoreOptions{Address: address, Topology: "nodes:3", CAFile: "a b's.pem"}
 		})
 		command := q.Command()
@@ -571,7 +574,7 @@ func TestWindowsServeEveryClientTwice(t *testing.T) {
 	random := rand.New(rand.NewPCG(6, 21))
 	all, fewer, refused := 0, 0, 0
 	for range 500 {
-		asked := asked(func(q *Question) {
+		asked := newQuestion(func(q *Question) {
 			q.For = either[random.IntN(2)]
 			w := &q.Workload
 			w.Clients, w.Keys = 1+random.IntN(2000), 1+random.IntN(50)
@@ -618,8 +621,9 @@ func TestWindowsServeEveryClientTwice(t *testing.T) {
 	}
 }
 
-// A trace is replayed to its end.
-func TestATracesWindowIsItsLength(t *testing.T) {
+// A trace is replayed once, to its end. So Sized must set the window to the length of the trace for any number of
+// clients.
+func TestTraceWindowIsItsLength(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "a.csv")
 	if err := os.WriteFile(file, []byte(workloads.TraceHeader+"\n0,a,1ms\n4,b,1ms\n"), 0o600); err != nil {
@@ -633,16 +637,16 @@ func TestATracesWindowIsItsLength(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	q, err := asked(func(q *Question) { q.Workload = points[0].Workload }).Sized(false, false)
+	q, err := newQuestion(func(q *Question) { q.Workload = points[0].Workload }).Sized(false, false)
 	if w := q.Workload; err != nil || w.Duration != workloads.Duration(8*time.Second) ||
 		w.Warmup != workloads.Duration(leastWarmup) {
 		t.Errorf("%s: %v", w.Describe(), err)
 	}
 }
 
-func TestShortWindowsShowNoWaits(t *testing.T) {
+func TestShortWindowsCannotShowLongWaits(t *testing.T) {
 	t.Parallel()
-	q, err := asked(func(q *Question) {
+	q, err := newQuestion(func(q *Question) {
 		q.Workload.Clients, q.Workload.Duration = 2000, workloads.Duration(time.Second)
 	}).Sized(true, false)
 	if err != nil {
@@ -659,9 +663,9 @@ func TestShortWindowsShowNoWaits(t *testing.T) {
 	}
 }
 
-// TestSaturationIsSeen tests that saturation is reported without a measurement, and that the proposed loads do not
+// TestSaturationIsDetected tests that saturation is reported without a measurement, and that the proposed loads do not
 // saturate a lock.
-func TestSaturationIsSeen(t *testing.T) {
+func TestSaturationIsDetected(t *testing.T) {
 	t.Parallel()
 	both := []string{"--rate 29/s", "--think 7s"}
 	for _, test := range []struct {
@@ -684,7 +688,7 @@ func TestSaturationIsSeen(t *testing.T) {
 		{func(w *workloads.Spec) { w.Clients = 1 }, 0, nil}, // a single client never waits
 		{func(w *workloads.Spec) { w.Hold = workloads.Dist{} }, 0, nil},
 	} {
-		q := asked(func(q *Question) {
+		q := newQuestion(func(q *Question) {
 			q.Workload.Clients, q.Workload.Hold = 200, workloads.Fixed(20*time.Millisecond)
 			if test.change != nil {
 				test.change(&q.Workload)

@@ -14,10 +14,11 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// schema is the value of Document.Schema.
+// schema is the name and the version of the JSON format of a Document.
 const schema = "lockbench/advice/1"
 
-// Document is advice: which lock to use for a given contention, and the figures that support it.
+// Document is the output of lockbench advise: the recommended lock for the described contention, and the figures that
+// support the recommendation.
 type Document struct {
 	document.Head
 	Workload workloads.Spec `json:"workload"`
@@ -28,7 +29,7 @@ type Document struct {
 	Saturated *Saturation `json:"saturated,omitempty"`
 	Choice    *Choice     `json:"choice"` // nil if no measured strategy qualifies, or if undecided
 	Undecided *Undecided  `json:"undecided,omitempty"`
-	// Ranking has the measured strategies, the best first and those that cannot be recommended last.
+	// Ranking lists the measured strategies, the best first. Strategies that cannot be recommended come last.
 	Ranking []Row             `json:"ranking"`
 	Notes   results.Remarks   `json:"notes,omitempty"`    // cautions about the figures
 	LeftOut []results.LeftOut `json:"left_out,omitempty"` // strategies that were not measured
@@ -40,7 +41,8 @@ type Document struct {
 	Brief bool `json:"-"` // on a terminal, Lay leaves out the evidence
 }
 
-// Saturation reports that the load keeps every lock busy all the time, so that all locks serve about the same rate.
+// Saturation reports that the load keeps every lock busy all the time. All locks then serve clients at about the same
+// rate, so this rate does not show which lock is the best.
 type Saturation struct {
 	MostPerSecond float64  `json:"most_per_s"`        // upper limit for the acquisitions per second of any lock
 	TurnNS        int64    `json:"turn_ns,omitempty"` // time to serve each client of a closed loop once
@@ -57,24 +59,24 @@ const (
 	Correctness Purpose = "correctness"
 )
 
-// Choices that are not a strategy.
+// Values of Choice.Name that recommend something other than a measured lock.
 const (
 	NoLock         = "no lock"
 	ConsensusStore = "consensus store"
 )
 
-// Choice is the recommendation.
+// Choice is the recommendation: a measured lock, or an alternative to a lock in Redis.
 type Choice struct {
 	Name    string `json:"name"` // the name of a strategy, NoLock or ConsensusStore
 	Summary string `json:"summary"`
-	// Take is the package or the call of a library to import; "" if no lock is recommended.
+	// Take is the package or library that the program must import; "" if no lock is recommended.
 	Take    string  `json:"take,omitempty"`
 	RightIf string  `json:"right_if"`
 	Tied    string  `json:"tied,omitempty"`   // the locks that are as good, and why this one comes first
 	Beside  *Beside `json:"beside,omitempty"` // the best lock by another author, which is second in the ranking
 }
 
-// Undecided lists the locks that may be the best, if the rounds do not show which of them is.
+// Undecided lists several locks. The rounds do not show which of them is the best.
 type Undecided struct {
 	Between []string `json:"between"` // the names of the locks
 	Take    []string `json:"take"`    // the package or library to import for each lock
@@ -82,14 +84,14 @@ type Undecided struct {
 	Ask     string   `json:"ask"`     // the command to decide between them
 }
 
-// Beside is a suitable lock by another author than the choice.
+// Beside is the alternative to the choice: a suitable lock by another author.
 type Beside struct {
 	Name string `json:"name"`
 	Take string `json:"take"`
 	Why  string `json:"why"` // why it is not the choice
 }
 
-// Row is a measured strategy.
+// Row is one measured strategy of the ranking, with its figures and the reason for its place.
 type Row struct {
 	Name    string   `json:"name"`
 	Library string   `json:"library,omitempty"` // a library by another author that has this lock
@@ -103,10 +105,11 @@ type Row struct {
 	Unfit   string   `json:"unfit,omitempty"`  // why it cannot be recommended
 }
 
-// Figure is a metric of a strategy, compared with that of the best lock.
+// Figure is a strategy's value for one metric, compared with the value of the best lock.
 type Figure struct {
 	document.Figure
-	// Ratio is the factor by which the best lock is better, over paired rounds; nil if it is not known.
+	// Ratio is the factor by which the best lock is better. It covers the rounds in which the figures of both locks are
+	// known. It is nil if there is no such round.
 	Ratio *results.Ratio `json:"ratio,omitempty"`
 }
 
@@ -125,7 +128,7 @@ func (d *Document) Lay(p *layout.Page) {
 	d.close(p)
 }
 
-// answer writes the recommendation, or why there is none.
+// answer writes the recommendation, or the reason why there is no recommendation.
 func (d *Document) answer(p *layout.Page) {
 	var served []float64
 	for _, r := range d.Ranking {
@@ -163,14 +166,15 @@ func (d *Document) answer(p *layout.Page) {
 	}
 }
 
-// lay reports that the load saturates every lock, with the range of the measured rates in served.
+// lay reports that the load saturates every lock. served contains the measured rate of each lock, and lay writes the
+// range of these rates.
 func (s *Saturation) lay(p *layout.Page, served []float64) {
 	if s == nil {
 		return
 	}
 	text := fmt.Sprintf("no lock serves more than %s under this load", results.PerSecond.Format(s.MostPerSecond))
 	if len(served) > 1 {
-		text += fmt.Sprintf(" (all %d serve %s to %s)", len(served), results.PerSecond.Format(slices.Min(served)),
+		text += fmt.Sprintf(" (all %d locks serve from %s to %s)", len(served), results.PerSecond.Format(slices.Min(served)),
 			results.PerSecond.Format(slices.Max(served)))
 	}
 	if s.TurnNS > 0 {
@@ -199,7 +203,7 @@ func (q Question) LayPlan(p *layout.Page, servers, outputs string) {
 	p.Command(q.Command())
 }
 
-// figure returns the row's first figure whose metric is one of names.
+// figure returns the row's first figure whose metric is in names; an empty Figure if the row has no such figure.
 func (r Row) figure(names ...string) (found Figure) {
 	if at := slices.IndexFunc(r.Figures, func(f Figure) bool { return slices.Contains(names, f.Metric) }); at >= 0 {
 		found = r.Figures[at]
@@ -207,7 +211,7 @@ func (r Row) figure(names ...string) (found Figure) {
 	return found
 }
 
-// why returns the reason why a lock is not the first in the ranking.
+// why returns the reason why a lock is not the first in the ranking. first is the name of the first lock.
 func (r Row) why(first string) string {
 	switch f := r.figure(r.Behind); {
 	case r.Unfit != "":
@@ -222,7 +226,8 @@ func (r Row) why(first string) string {
 	return fmt.Sprintf("no relevant figure differs from that of %s by %.0f %% or more", first, (matters-1)*100)
 }
 
-// against returns the cell "lead of the first" in the ranking. If wide is false, it leaves out the interval.
+// against returns the cell of a lock in the column "lead of the first": the metric by which the first lock leads, and
+// the ratio. If wide is false, it leaves out the interval of the ratio.
 func (r Row) against(wide bool) string {
 	short := func(metric string) string {
 		by, _, _ := strings.Cut(strings.TrimPrefix(metric, "redis_"), "_")
@@ -274,7 +279,7 @@ func (d *Document) ranking(p *layout.Page) {
 	p.Grid("lrrrl", rows)
 }
 
-// measured returns the number of rounds of the locks as text. If the locks have different numbers, it is a range.
+// measured returns the number of rounds of each lock as text. If the locks have different numbers, the text is a range.
 func (d *Document) measured() string {
 	fewest, most := d.Rounds, d.Rounds
 	for i, r := range d.Ranking {
@@ -292,7 +297,7 @@ func (d *Document) measured() string {
 	return text
 }
 
-// interval returns the name of the range that is printed after the median of a ratio.
+// interval returns the name of the range that the tables show after the median of a ratio.
 func (d *Document) interval() string {
 	if d.Rounds < leastRounds {
 		return "smallest–largest"
@@ -300,7 +305,7 @@ func (d *Document) interval() string {
 	return "95 % interval"
 }
 
-// close writes all cautions, and the legend of the table.
+// close writes all cautions and the legend of the ranking.
 func (d *Document) close(p *layout.Page) {
 	var unfit []results.LeftOut
 	for _, r := range d.Ranking {
@@ -316,7 +321,8 @@ func (d *Document) close(p *layout.Page) {
 		d.measured(), d.Workload.Duration, d.interval(), (matters-1)*100))
 }
 
-// explain writes all figures and reasons.
+// explain writes the evidence: all figures and reasons, the rules by which locks are compared, the notes, the
+// strategies that were left out, and the conditions of the measurement.
 func (d *Document) explain(p *layout.Page) {
 	list := func(title string, lines []string) {
 		for i, line := range lines {

@@ -23,8 +23,8 @@ import (
 // Question describes the contention and the purpose of the lock.
 type Question struct {
 	For Purpose
-	// Workload is the contention. If its work is a counter, the protected resource is a value in Redis. Unless Fence is
-	// workloads.FenceAll, the protected resource cannot check fencing tokens.
+	// Workload describes the contention. If the work of the holders is a counter, the protected resource is a value in
+	// Redis. Unless Fence is workloads.FenceAll, the protected resource cannot check fencing tokens.
 	Workload workloads.Spec
 	Rounds   int                  // number of rounds
 	Named    []strategies.Variant // strategies to compare; nil means the short list
@@ -33,7 +33,7 @@ type Question struct {
 
 	// Language is the language of the program that will use the lock; "" means any.
 	Language string
-	// Drivers run libraries of that language. They are compared instead of the short list.
+	// Drivers run lock libraries in Language. If any of them can be measured, they replace the short list.
 	Drivers []strategies.Variant
 	// Absent lists the drivers that cannot be started, with the reasons.
 	Absent []results.LeftOut
@@ -42,7 +42,7 @@ type Question struct {
 	whole string // the budget that would suffice for all candidates
 }
 
-// Validate returns all errors, joined.
+// Validate returns all errors in the question, joined. The errors name the options of lockbench advise.
 func (q Question) Validate() error {
 	var problems []error
 	wrong := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
@@ -84,8 +84,9 @@ var (
 	nodes       = func(q Question) bool { return strings.HasPrefix(q.Redis.Topology, "nodes:") }
 )
 
-// shortlist has the strategies that are measured by default: first locks by different authors with their best settings,
-// then further kinds. If time is short, the last ones are left out.
+// shortlist lists the strategies that are measured by default. The locks by different authors come first, with their
+// best settings, and then other kinds of lock. If the budget is too small, the last strategies of the list are left
+// out.
 var shortlist = []struct {
 	name     string
 	purposes []Purpose
@@ -116,8 +117,8 @@ const (
 // oneCommand reports whether a strategy does the work of the question by one command instead of a lock.
 func (q Question) oneCommand(info strategies.Info) bool { return info.Name == atomic && counting(q) }
 
-// misplaced returns why a strategy cannot run on the requested servers, as far as this is known before they are
-// started; "" if it can.
+// misplaced returns the reason why a strategy cannot run on the requested servers. It knows only reasons that can be
+// found before the servers start, and returns "" if there is none.
 func (q Question) misplaced(info strategies.Info) string {
 	if problems := engine.Undriven(info, q.Workload); info.Driver && len(problems) > 0 {
 		return problems[0].Error()
@@ -129,13 +130,13 @@ func (q Question) misplaced(info strategies.Info) string {
 	return kind.Layout(store.Options{Address: q.Redis.Address, Topology: q.Redis.Topology}).Unfit(info)
 }
 
-// candidates returns the strategies to measure, and those that are left out, with the reasons.
+// candidates returns the strategies to measure, and the strategies to leave out, with the reasons.
 func (q Question) candidates() (chosen []strategies.Variant, out []results.LeftOut) {
 	consider := func(all []strategies.Variant) {
 		for _, v := range all {
 			why := cmp.Or(q.unsafe(v.Info()), q.unusable(v.Info()), q.misplaced(v.Info()))
 			if why == "" && q.fit > 0 && len(chosen) == q.fit {
-				why = fmt.Sprintf("--budget %s has no time for it; --budget %s has time for all", minutes(q.Budget), q.whole)
+				why = fmt.Sprintf("--budget %s is too short; --budget %s suffices for all", minutes(q.Budget), q.whole)
 			}
 			if why == "" {
 				chosen = append(chosen, v)
@@ -157,8 +158,8 @@ func (q Question) candidates() (chosen []strategies.Variant, out []results.LeftO
 	return chosen, out
 }
 
-// listed returns the strategies of the short list that apply to the question, and those that this program was built
-// without.
+// listed returns the strategies of the short list that apply to the question, and the strategies of that list that this
+// program was built without.
 func (q Question) listed() (all []strategies.Variant, lacking []results.LeftOut) {
 	for _, e := range shortlist {
 		if !slices.Contains(e.purposes, q.For) || e.when != nil && !e.when(q) {
@@ -174,7 +175,8 @@ func (q Question) listed() (all []strategies.Variant, lacking []results.LeftOut)
 	return all, lacking
 }
 
-// library returns a library by another author that has this lock in the requested language; nil if there is none.
+// library returns a library by another author that implements this lock in the requested language; nil if there is
+// none.
 func (q Question) library(info strategies.Info) *strategies.Library {
 	for _, l := range info.Libraries {
 		if q.Language == "" || strings.EqualFold(q.Language, l.Language) {
@@ -184,7 +186,7 @@ func (q Question) library(info strategies.Info) *strategies.Library {
 	return nil
 }
 
-// users is like library, but returns nil for a gated lock, because no library has a mutex in front of the lock.
+// users is like library, but returns nil for a gated lock, because no library puts a mutex in front of this lock.
 func (q Question) users(info strategies.Info) *strategies.Library {
 	if gated(info) {
 		return nil
@@ -192,10 +194,10 @@ func (q Question) users(info strategies.Info) *strategies.Library {
 	return q.library(info)
 }
 
-// gated reports whether a strategy is a lock behind a mutex of the process.
+// gated reports whether a strategy is a lock behind a mutex within the process.
 func gated(info strategies.Info) bool { return strings.HasPrefix(info.Name, "gated:") }
 
-// unsafe returns why the claims or the caveat of a strategy forbid a recommendation; "" if they do not.
+// unsafe returns the reason in a strategy's claims or caveat that forbids recommending it; "" if there is none.
 func (q Question) unsafe(info strategies.Info) string {
 	switch {
 	case q.oneCommand(info):
@@ -207,14 +209,14 @@ func (q Question) unsafe(info strategies.Info) string {
 		if info.Capacity > 0 {
 			admitted = fmt.Sprintf("%d at a time", info.Capacity)
 		}
-		return "not a lock: it claims " + info.Claims.String() + ", and admits " + admitted
+		return "not a lock: the strategy claims " + info.Claims.String() + ", and admits " + admitted
 	case info.MaxInstances > 0 && q.Workload.Instances > info.MaxInstances:
-		return fmt.Sprintf("it claims %s across %d instance, and the workload has %d",
+		return fmt.Sprintf("the lock claims %s within at most %d application instance(s), but the workload has %d",
 			info.Claims, info.MaxInstances, q.Workload.Instances)
 	case !info.Claims.Recovery && info.Nodes > 0:
-		return "a dead holder keeps the lock forever: it claims only " + info.Claims.String()
+		return "a dead holder keeps the lock forever: the lock claims only " + info.Claims.String()
 	case q.For == Correctness && !info.Claims.Fencing:
-		return fmt.Sprintf("it claims %s, but no fencing tokens", info.Claims)
+		return fmt.Sprintf("the lock claims %s, but no fencing tokens", info.Claims)
 	}
 	return ""
 }
@@ -228,7 +230,7 @@ func (q Question) unusable(info strategies.Info) string {
 	return "no library for " + q.Language + " implements it"
 }
 
-// names returns strategies as a value of --strategy.
+// names joins the names of strategies with commas, as --strategy expects them.
 func names(all []strategies.Variant) string {
 	var parts []string
 	for _, v := range all {
@@ -243,14 +245,15 @@ func (q Question) Plan() lockbench.Plan {
 	return lockbench.Plan{Strategies: candidates, Workload: q.Workload, Rounds: q.Rounds, Redis: q.Redis}
 }
 
-// Command returns the shell command that repeats the measurement.
+// Command returns the shell command that repeats the measurement of Plan.
 func (q Question) Command() string {
 	plan := q.Plan()
 	return q.shell("lockbench", plan.Workload, [2]string{"--strategy", names(plan.Strategies)},
 		[2]string{"--runs", strconv.Itoa(plan.Rounds)}) + " --no-baselines" + q.secret()
 }
 
-// secret returns a shell comment that replaces the address of Redis in a command, if the address contains a secret.
+// secret returns a shell comment that tells the user to set LOCKBENCH_REDIS if the address of Redis contains a secret,
+// because shell leaves out such an address. Without a secret, it returns "".
 func (q Question) secret() string {
 	if address := q.Redis.Address; strings.Contains(address, "@") || strings.Contains(address, "password") {
 		return "  # set LOCKBENCH_REDIS to the address of Redis, which contains a secret"
@@ -258,8 +261,8 @@ func (q Question) secret() string {
 	return ""
 }
 
-// shell returns a shell command with the options that have a value, the workload and the servers. It leaves out an
-// address with a secret.
+// shell returns a shell command with the workload, the servers, and the options that have a value. It leaves out the
+// address of Redis if the address contains a secret.
 func (q Question) shell(command string, w workloads.Spec, options ...[2]string) string {
 	address := q.Redis.Address
 	if address == "auto" || q.secret() != "" {
@@ -286,30 +289,33 @@ func (q Question) shell(command string, w workloads.Spec, options ...[2]string) 
 }
 
 const (
-	// turns is the number of times that each client can be served in a window. With one turn, a client that is served
-	// once less than the others would look like a client that starves. warmup is the length of the warm-up in windows:
-	// half a turn, after which the waits do not grow any more.
+	// turns is the number of times that each client can be served in a window. With one turn, a client that is served one
+	// time fewer than the others would look like a client that starves. warmup is the length of the warm-up as a fraction
+	// of the window. It covers half a turn, after which the waits no longer grow.
 	turns, warmup = 2, 0.25
-	// leastWindow and leastWarmup are the shortest window and warm-up.
+	// leastWindow and leastWarmup are the shortest window and warm-up that Sized sets.
 	leastWindow, leastWarmup = 500 * time.Millisecond, 200 * time.Millisecond
 	// longestWindow keeps the sum of all windows far below the largest time.Duration.
 	longestWindow = 24 * time.Hour
-	// passing is the approximate time from the release of one holder to the grant of the next.
+	// passing is the assumed time between the release by one holder and the grant to the next.
 	passing = time.Millisecond
-	// arrivals is the number of arrivals per turn that a 90th percentile needs.
+	// arrivals is the minimum number of acquisitions in a window that makes the 90th percentile of the waits meaningful.
 	arrivals = 50
 
-	// reserve is the part of the budget for start and clean-up. leastBudget is the smallest allowed budget.
+	// reserve is the part of the budget for starting the servers and for cleaning up. The runs must not use it.
+	// leastBudget is the smallest allowed budget.
 	reserve, leastBudget = 15 * time.Second, 30 * time.Second
-	// fewest is the smallest number of locks for a ranking.
+	// fewest is the smallest number of locks for a ranking. Sized returns an error if the budget is too small to measure
+	// this number of locks.
 	fewest = 2
-	// bearable is the utilisation of a lock up to which waits stay short.
+	// bearable is the highest utilisation of a lock at which waits stay short.
 	bearable = 0.6
 )
 
-// round returns the approximate time to serve every client once under constant contention: clients × share of the most
-// requested key × mean hold. If clients seldom wait, it returns the time of arrivals arrivals, or of one cycle if that
-// is less.
+// round returns the approximate minimum length of a window. In an open loop, it is the time of 50 arrivals (the
+// constant arrivals). In a closed loop with constant contention, it is the time to serve every client once: clients ×
+// share of the most requested key × mean hold. In a closed loop whose clients seldom wait, it is the time of 50
+// acquisitions, but at most one cycle of acquire, hold, release and think.
 func (q Question) round() time.Duration {
 	w := q.Workload
 	_ = w.Load() // Validate has reported its errors
@@ -325,7 +331,8 @@ func (q Question) round() time.Duration {
 }
 
 // Sized returns the question with a window and a warm-up that are long enough to show waits and starvation, unless the
-// user gave them. It keeps as many locks as the budget suffices for, and returns an error if that is fewer than two.
+// user gave them. It keeps as many locks as can be measured within the budget. It returns an error if the budget
+// suffices for fewer than two locks.
 func (q Question) Sized(givenWindow, givenWarmup bool) (Question, error) {
 	w := &q.Workload
 	traced := w.Arrivals.Trace() != nil
@@ -338,7 +345,7 @@ func (q Question) Sized(givenWindow, givenWarmup bool) (Question, error) {
 		w.Warmup = workloads.Duration(max(leastWarmup, scaled(time.Duration(w.Duration), warmup)))
 	}
 	if !givenWindow && time.Duration(w.Duration) > longestWindow {
-		return q, fmt.Errorf("serving every client twice needs a window of %v, and the longest is %v: "+
+		return q, fmt.Errorf("serving every client twice needs a window of %v, but the longest allowed window is %v: "+
 			"give --duration, shorter holds or fewer clients", w.Duration, longestWindow)
 	}
 	all, _ := q.candidates()
@@ -349,14 +356,14 @@ func (q Question) Sized(givenWindow, givenWarmup bool) (Question, error) {
 			if !givenWindow {
 				windows += ", which serve every client twice"
 			}
-			return q, fmt.Errorf("--budget: %s is too short for %s: --budget %s has time for %s",
+			return q, fmt.Errorf("--budget: %s is too short for %s: --budget %s suffices for %s",
 				minutes(q.Budget), windows, q.needs(), words.Count(q.fit, "lock"))
 		}
 	}
 	return q, nil
 }
 
-// needs returns the budget in whole minutes that suffices for the plan.
+// needs returns the budget that suffices for the plan, in whole minutes.
 func (q Question) needs() string {
 	return minutes((q.Plan().Expected() + reserve + time.Minute).Truncate(time.Minute))
 }
@@ -365,7 +372,8 @@ func (q Question) needs() string {
 func minutes(d time.Duration) string { return strings.Replace(d.String(), "m0s", "m", 1) }
 
 // saturation returns a Saturation if the load keeps every lock busy all the time, and nil otherwise. Its commands
-// propose an arrival rate, and for a closed loop also a think time, at which locks are busy for the share bearable.
+// propose an arrival rate, and for a closed loop also a think time, at which a lock is busy for 60 % of the time (the
+// constant bearable).
 func (q Question) saturation() *Saturation {
 	w := q.Workload
 	hold, share := w.Hold.Mean().Seconds(), w.KeyDist.Hottest(w.Keys)
@@ -396,7 +404,7 @@ func rounded(x float64) float64 {
 	return short
 }
 
-// scaled returns t × part, rounded to 10 ms.
+// scaled returns t × part, rounded to a multiple of 10 ms.
 func scaled(t time.Duration, part float64) time.Duration {
 	return time.Duration(float64(t) * part).Round(10 * time.Millisecond)
 }

@@ -12,25 +12,34 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
+// This file ranks the measured locks. criteria lists what counts, duel compares two locks by one criterion, and between
+// compares them by all criteria. ranked and unbeaten order a field by these comparisons, preferred orders equal locks,
+// and undecided describes a field that the rounds do not order.
+//
+// The comparison is not transitive: lock a may equal b, and b equal c, although a is better than c, and three locks may
+// beat one another in a cycle. So ranked never sorts by this comparison, but repeatedly takes out a lock that no
+// remaining lock beats.
+
 // matters is the smallest ratio of two locks' figures that counts as a difference.
 const matters = 1.1
 
-// criterion is a metric by which locks are compared.
 type criterion struct {
 	metric string
-	// If a lock's figure of the metric size is below least, the lock cannot lose by this criterion.
+	// A lock cannot lose by this criterion if its figure of the metric in size is unknown or below least. If size is "",
+	// no figure is negligible.
 	size  string
 	least float64
 }
 
 const (
-	// leastCPU is the percentage of a core below which the server's CPU does not count.
+	// leastCPU is the percentage of a core below which the server's CPU use is negligible.
 	leastCPU = 5
-	// leastWait is the share of the mean hold below which a wait does not count.
+	// leastWait is the fraction of the mean hold below which a wait is negligible.
 	leastWait = 0.1
-	// leastWithout is the share of all clients below which clients without a turn do not count.
+	// leastWithout is a fraction of all clients. A smaller number of clients without a turn is negligible.
 	leastWithout = 0.01
-	// confidence is the confidence of the intervals by which locks are compared.
+	// confidence is the probability with which an interval around a median contains the true median. Locks are compared by
+	// such intervals.
 	confidence = 0.95
 )
 
@@ -47,7 +56,7 @@ func (q Question) criteria() (all []criterion) {
 	}
 	all = append(all, criterion{metric: "served_per_s"})
 	if q.showsWaits() {
-		// The 99th percentile would often be only a lower bound in such short windows.
+		// In the short windows of advise, the 99th percentile would often be only a lower bound.
 		waits := "wait_per_client_p90"
 		if q.Workload.Rate > 0 { // in an open loop, a client is only a slot for arrivals
 			waits = "wait_p90"
@@ -73,22 +82,22 @@ const (
 	open                   // the rounds do not decide
 )
 
-// duel is the comparison of two locks by one criterion, over the rounds in which both were measured.
+// duel is the comparison of two locks by one criterion, over the rounds in which both locks were measured.
 type duel struct {
 	by    criterion
 	is    relation
 	ratio *results.Ratio // factor by which the first lock is better; nil if it is not known
-	// notBetter reports that the rounds exclude that the first lock is better by a difference that counts, notWorse that
-	// they exclude that it is worse by such a difference. Both matter only for an open relation.
+	// notBetter reports that the rounds rule out a relevant advantage of the first lock over the second. notWorse reports
+	// that they rule out a relevant disadvantage. Both matter only if the relation is open.
 	notBetter, notWorse bool
 	rounds              int    // number of paired rounds
 	needed              int    // number of rounds that would decide an open relation; 0 if not known
 	text                string // the metric, the ratio and the number of rounds
 }
 
-// between compares two locks by the first criterion by which they are not equal. That criterion may be open and exclude
-// only that one of the locks is better. Then a later criterion decides if it finds the other lock better, because the
-// other lock is the better one in any case.
+// between compares two locks by the first criterion by which they are not equal. If the rounds leave this criterion
+// open but rule out that the first lock is better, a later criterion can still decide for the second lock. The second
+// lock then wins, whether it is better or equal by the open criterion. The same applies with the locks exchanged.
 func (q Question) between(a, b contender) (d duel) {
 	var first *duel // the first open one
 	notBetter, notWorse := true, true
@@ -116,8 +125,8 @@ func (q Question) between(a, b contender) (d duel) {
 	return d
 }
 
-// duel compares two locks by a criterion. If one of them has no figure of the metric, they are equal by it: a mutex of
-// the process, for example, has no server and so no figure of the server's CPU.
+// duel compares two locks by a criterion. If one of the locks has no figure of the metric, the locks are equal by this
+// criterion. A mutex within the process, for example, has no server and therefore no figure of the server's CPU.
 func (q Question) duel(by criterion, a, b contender) duel {
 	if by.metric == without {
 		return q.starvation(by, a, b)
@@ -138,6 +147,7 @@ func (q Question) duel(by criterion, a, b contender) duel {
 		d.notBetter, d.notWorse = enough && limits.high < math.Log(matters), enough && limits.low > -math.Log(matters)
 		d.needed, d.text = limits.needed(d.rounds), d.why(limits)
 	}
+	// A large ratio between two negligible figures is no reason to prefer a lock.
 	slightly := func(c contender) bool {
 		if by.size == "" {
 			return false
@@ -152,16 +162,17 @@ func (q Question) duel(by criterion, a, b contender) duel {
 	return d
 }
 
-// enough reports whether this number of rounds can decide: the rounds have a 95 % interval, or the question requests
-// fewer rounds than an interval needs and all of them are valid.
+// enough reports whether the rounds suffice to decide a comparison. They suffice if they give a 95 % interval. They
+// also suffice if the question requests fewer rounds than an interval needs and all of these rounds are valid.
 func (q Question) enough(rounds int, interval bool) bool {
 	return interval || q.Rounds < leastRounds && rounds >= q.Rounds
 }
 
-// leastRounds is the smallest number of rounds for a 95 % interval of the median.
+// leastRounds is the smallest number of rounds for a 95 % interval of the median. The range of n rounds contains the
+// median with a probability of 1 − 2/2ⁿ: 93.8 % for 5 rounds and 96.9 % for 6.
 const leastRounds = 6
 
-// why returns the ratio of the metric as text, or why the rounds give none.
+// why returns the ratio of the metric as text, or the reason why there is no ratio.
 func (d duel) why(l limits) string {
 	switch {
 	case d.ratio == nil || l.low == math.Inf(-1) || l.high == math.Inf(1) && l.low <= 0:
@@ -173,14 +184,16 @@ func (d duel) why(l limits) string {
 	return fmt.Sprintf("%s: %s in %s", d.by.metric, d.ratio, words.Count(d.rounds, "round"))
 }
 
-// paired has the logarithm of the factor by which the first lock is better, for each common round.
+// paired stores, for each round in which the figures of both locks are known, the logarithm of the factor by which the
+// first lock is better.
 type paired struct {
 	low, high []results.Figure // lower and upper limit of each logarithm; they differ if a figure is only a lower bound
 	bounds    results.Ratio    // only its AtLeast, AtMost and Digits are set
 }
 
-// ratios compares a metric round by round. The runs of one round follow each other, so a disturbance of the machine
-// tends to affect both.
+// ratios compares a metric round by round, over the rounds in which both locks have a valid run. The runs of one round
+// follow each other, so a disturbance of the machine tends to affect both. Logarithms make "twice as good" and "half as
+// good" equally far from equality, so the order of the two locks does not change the result.
 func ratios(m results.Metric, a, b contender) (p paired) {
 	over, under := a, b
 	if m.Better == results.Lower {
@@ -212,7 +225,7 @@ func ratios(m results.Metric, a, b contender) (p paired) {
 	return p
 }
 
-// limits has the limits of the median of paired logarithms, and the interval around the median.
+// limits describes the median of paired logarithms: its possible range, and the interval around it.
 type limits struct {
 	least, most float64 // limits of the median; they differ if figures are only lower bounds
 	low, high   float64 // the interval
@@ -239,10 +252,13 @@ func (p paired) limits() (l limits) {
 	return l
 }
 
-// ratio converts the logarithms to the ratio for the document; nil if the median has no limit on either side.
+// ratio converts the logarithms to the ratio for the document. It returns nil if the median has neither a lower nor an
+// upper limit.
 func (p paired) ratio(l limits) *results.Ratio {
 	r := p.bounds
 	r.Rounds, r.Interval = len(p.low), l.sure
+	// A dividend that is only a lower bound makes the ratio a lower bound, and a divisor that is only a lower bound makes
+	// the ratio an upper bound. With both kinds, the ratio is a lower bound, or nil if the median has no lower bound.
 	known := make([]float64, len(p.high))
 	for i, f := range p.high {
 		known[i] = f.Value
@@ -260,7 +276,9 @@ func (p paired) ratio(l limits) *results.Ratio {
 	return &r
 }
 
-// verdict returns which lock is better according to the interval. If enough is false, the relation is open.
+// verdict returns which lock is better. A lock is better if the interval excludes equality and the median reaches the
+// smallest difference that counts. Two locks are equal if the interval excludes such a difference in both directions.
+// In all other cases, and whenever enough is false, the relation is open.
 func (l limits) verdict(enough bool) relation {
 	counts := math.Log(matters)
 	switch {
@@ -276,8 +294,10 @@ func (l limits) verdict(enough bool) relation {
 	return open
 }
 
-// needed estimates the number of rounds that would decide, since the width of the interval decreases with the square
-// root of the number of rounds. It returns 0 if the interval has no limit.
+// needed estimates the number of rounds after which the interval no longer contains the limit nearest to the median.
+// This limit is equality if the median differs enough to count, and otherwise the smallest difference that counts. The
+// width of the interval is assumed to decrease with the square root of the number of rounds. needed returns 0 if the
+// interval has no limit.
 func (l limits) needed(rounds int) int {
 	middle := (l.least + l.most) / 2
 	width := max(middle-l.low, l.high-middle)
@@ -292,8 +312,8 @@ func (l limits) needed(rounds int) int {
 	return max(leastRounds, rounds+1, int(math.Ceil(n)))
 }
 
-// starvation compares the numbers of clients without a turn. It uses differences instead of ratios, because most locks
-// have 0 such clients.
+// starvation compares the numbers of clients without a turn. It uses differences instead of ratios, because this number
+// is 0 for most locks.
 func (q Question) starvation(by criterion, a, b contender) duel {
 	d := duel{by: by}
 	var more []results.Figure // the second lock's number minus the first lock's
@@ -316,8 +336,8 @@ func (q Question) starvation(by criterion, a, b contender) duel {
 	low, high, sure := results.FigureInterval(more, confidence)
 	least := max(1, leastWithout*float64(q.Workload.Clients))
 	median := results.Median(numbers)
-	d.text = fmt.Sprintf("%s: %.0f and %.0f of %d clients in %s", by.metric, results.Median(ofA), results.Median(ofB),
-		q.Workload.Clients, words.Count(d.rounds, "round"))
+	d.text = fmt.Sprintf("%s: median %.0f and %.0f of %d clients in %s", by.metric, results.Median(ofA),
+		results.Median(ofB), q.Workload.Clients, words.Count(d.rounds, "round"))
 	enough := q.enough(d.rounds, sure)
 	d.notBetter, d.notWorse = enough && high.Value < least, enough && low.Value > -least
 	switch {
@@ -343,7 +363,7 @@ func withoutTurn(run results.Run) *float64 {
 	return new(float64(*n))
 }
 
-// starving returns the median number of clients without a turn.
+// starving returns the median number of clients without a turn; nil if it is not known in any round.
 func (c contender) starving() *results.Figure {
 	var all []results.Figure
 	for _, run := range c.Used {
@@ -354,7 +374,7 @@ func (c contender) starving() *results.Figure {
 	return results.MedianFigure(all)
 }
 
-// duels has the deciding comparison for each pair of locks, by the names of the first and the second.
+// duels maps the names of the first and the second lock to the comparison that decides between these locks.
 type duels map[[2]string]duel
 
 func (q Question) duels(field []contender) duels {
@@ -369,8 +389,8 @@ func (q Question) duels(field []contender) duels {
 	return all
 }
 
-// ranked orders a field, the best first. The second is the best lock by another author than the first, if there is one,
-// because a variant of the first lock would be no alternative.
+// ranked returns the contenders in field in the order of the ranking. The second lock is the best lock by another
+// author, if the field contains one, because a variant of the first lock would be no alternative.
 func (q Question) ranked(field []contender, known duels) (all []contender) {
 	for len(field) > 0 {
 		rest := field
@@ -389,8 +409,8 @@ func (q Question) ranked(field []contender, known duels) (all []contender) {
 	return all
 }
 
-// unbeaten returns the locks of a field that no other lock beats, in the order of preference. If each lock is beaten,
-// it returns all of them.
+// unbeaten returns the locks in field that no other lock in field beats, in the order of preference. If every lock in
+// field is beaten, it returns the whole field.
 func (q Question) unbeaten(field []contender, known duels) []contender {
 	stay := slices.DeleteFunc(slices.Clone(field), func(x contender) bool {
 		return slices.ContainsFunc(field, func(other contender) bool {
@@ -404,8 +424,8 @@ func (q Question) unbeaten(field []contender, known duels) []contender {
 	return stay
 }
 
-// preferred orders two equal locks. The one that needs fewer nodes or connections comes first, then the one that is in
-// a published library. why is the reason for the order.
+// preferred orders two equal locks. It prefers a lock that needs fewer nodes, then one that needs fewer connections,
+// then one that a published library implements, and then the one that was named first. why is the reason for the order.
 func (q Question) preferred(a, b contender) (order int, why string) {
 	unused := func(c contender) int {
 		if q.users(c.info) == nil {
@@ -435,24 +455,25 @@ func (q Question) preferred(a, b contender) (order int, why string) {
 	return cmp.Compare(a.order, b.order), "it was named first"
 }
 
-// leaders are the locks that may be the best.
+// leaders contains the locks that may be the best, and the comparisons between them that are still open.
 type leaders struct {
-	all     []contender // in the order of preference
-	doubts  []doubt     // the undecided comparisons between two of them
-	ranking []contender // the whole field, the best first
-	lost    []contender // contenders without a valid run, any of which may be the best
+	all     []contender     // in the order of preference
+	doubts  []undecidedPair // the undecided comparisons between two of them
+	ranking []contender     // the whole field, the best first
+	lost    []contender     // contenders without a valid run, any of which may be the best
 }
 
-// doubt is an undecided comparison of the locks a and b.
-type doubt struct {
+// undecidedPair is an undecided comparison of the locks a and b.
+type undecidedPair struct {
 	a, b contender
 	duel
 }
 
-// decisive reports whether more rounds would decide.
-func (d doubt) decisive() bool { return d.rounds < leastRounds || d.needed > 0 }
+// decisive reports whether more rounds can be expected to decide the comparison.
+func (d undecidedPair) decisive() bool { return d.rounds < leastRounds || d.needed > 0 }
 
-// lead ranks a field, and returns the locks that may be the best.
+// lead ranks the locks in field. It returns the ranking, the locks that may be the best, and the undecided comparisons
+// between them.
 func (q Question) lead(field []contender) (l leaders) {
 	known := q.duels(field)
 	l.ranking, l.all = q.ranked(field, known), q.unbeaten(field, known)
@@ -460,10 +481,10 @@ func (q Question) lead(field []contender) (l leaders) {
 		for _, b := range l.all[i+1:] {
 			switch d := known[[2]string{a.Name, b.Name}]; d.is {
 			case open:
-				l.doubts = append(l.doubts, doubt{a, b, d})
+				l.doubts = append(l.doubts, undecidedPair{a, b, d})
 			case better, worse: // each lock is beaten by another one, so there is no best lock
 				d.text += ", but a third lock is better than the winner"
-				l.doubts = append(l.doubts, doubt{a, b, d})
+				l.doubts = append(l.doubts, undecidedPair{a, b, d})
 			case equal:
 			}
 		}
@@ -471,7 +492,8 @@ func (q Question) lead(field []contender) (l leaders) {
 	return l
 }
 
-// undecided describes the leaders if some comparisons between them are undecided; nil if they are all equal.
+// undecided describes the leaders if comparisons between them are undecided or a contender has no valid run. Otherwise
+// it returns nil.
 func (q Question) undecided(l leaders) *Undecided {
 	if len(l.doubts)+len(l.lost) == 0 {
 		return nil
@@ -518,8 +540,8 @@ func (q Question) undecided(l leaders) *Undecided {
 // mostRounds is the largest number of rounds that an undecided answer proposes.
 const mostRounds = 100
 
-// equals returns a sentence with the locks that are as good as the first one, and why that one comes first; "" if there
-// are none.
+// equals returns a sentence that lists the locks that are as good as the first lock of the ranking, and the reason why
+// the first lock precedes them. It returns "" if no lock is as good.
 func (q Question) equals(l leaders) string {
 	if len(l.all) < 2 {
 		return ""
@@ -531,7 +553,7 @@ func (q Question) equals(l leaders) string {
 			reasons = append(reasons, why)
 		}
 	}
-	return fmt.Sprintf("%s %s as good: no relevant figure differs by %.0f %% or more; %s comes first because %s",
+	return fmt.Sprintf("%s %s equally good: no relevant figure differs by %.0f %% or more; %s comes first because %s",
 		words.And(names), map[bool]string{true: "is", false: "are"}[len(names) == 1], (matters-1)*100, l.all[0].Name,
 		strings.Join(reasons, " and "))
 }

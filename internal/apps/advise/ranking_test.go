@@ -14,7 +14,7 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// lostIn makes the runs of these rounds invalid.
+// lostIn returns a change that makes the runs of the given rounds invalid.
 func lostIn(rounds ...int) func(*results.Run) {
 	return func(r *results.Run) {
 		if slices.Contains(rounds, r.Round) {
@@ -23,13 +23,14 @@ func lostIn(rounds ...int) func(*results.Run) {
 	}
 }
 
-// hundred sets a load of 100 clients that contend all the time.
+// hundred sets a load of 100 clients that all request the lock all the time.
 func hundred(q *Question) {
 	q.Workload.Clients = 100
 	q.Workload.Duration = workloads.Duration(1200 * time.Millisecond)
 }
 
-// starves sets the number of clients without a turn, for one round after the other.
+// starves returns a change that sets the number of clients without a turn: numbers[0] in round 1, numbers[1] in round
+// 2, and so on. After the last number, it starts again with numbers[0].
 func starves(numbers ...int64) func(*results.Run) {
 	return func(r *results.Run) {
 		r.Record.Clients, r.Speed.Served = 100, 190
@@ -37,8 +38,9 @@ func starves(numbers ...int64) func(*results.Run) {
 	}
 }
 
-// Locks whose comparison is undecided do not count as equal: the answer reports that it is undecided.
-func TestNotDecidedIsNotEqual(t *testing.T) {
+// TestUndecidedIsNotEqual plants rounds that leave a comparison open: lost rounds, scattered waits and waits that are
+// only lower bounds. The advice must then be undecided, with the reason, and must not report equal locks.
+func TestUndecidedIsNotEqual(t *testing.T) {
 	t.Parallel()
 	slow, quick := lock{"redsync:tuned=true", 100, 297, false, 50, nil}, lock{"handoff", 100, 45, false, 50, nil}
 	among := func(q *Question) { q.Named = variants("redsync:tuned=true,handoff") }
@@ -102,7 +104,7 @@ func TestNotDecidedIsNotEqual(t *testing.T) {
 		{
 			"equal locks, and why one is first", among, 6,
 			[]lock{like("handoff"), like("redsync:tuned=true")},
-			"redsync:tuned=true", "", "handoff is as good: no relevant figure differs by 10 % or more; " +
+			"redsync:tuned=true", "", "handoff is equally good: no relevant figure differs by 10 % or more; " +
 				"redsync:tuned=true comes first because it needs fewer connections per instance",
 		},
 		{
@@ -135,7 +137,7 @@ func TestNotDecidedIsNotEqual(t *testing.T) {
 		{
 			"a single client without a turn is chance", hundred, 6,
 			[]lock{like("spin").with(starves(0, 1, 0, 0, 0, 0)), like("handoff").with(starves(0))},
-			"spin", "", "is as good",
+			"spin", "", "is equally good",
 		},
 		{
 			"clients that think have no turn by chance", func(q *Question) {
@@ -143,12 +145,12 @@ func TestNotDecidedIsNotEqual(t *testing.T) {
 				q.Workload.Think = workloads.Fixed(5 * time.Second)
 			}, 6,
 			[]lock{like("spin").with(starves(16, 40, 22, 31, 19, 27)), like("handoff").with(starves(0))},
-			"spin", "", "is as good",
+			"spin", "", "is equally good",
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			q := asked(test.question)
+			q := newQuestion(test.question)
 			a := q.advise(reported(test.rounds, test.locks...))
 			sound(t, a)
 			between, says := "", ""
@@ -172,7 +174,7 @@ func TestNotDecidedIsNotEqual(t *testing.T) {
 	}
 }
 
-// sequence is a runner that returns the next report at each call.
+// sequence records the plans that Answer measures. Each call of run returns the next of the prepared reports.
 type sequence struct {
 	reports []*results.Report
 	plans   []lockbench.Plan
@@ -220,7 +222,7 @@ func TestLostRoundsAreRepeated(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			q, s := asked(func(q *Question) { q.Budget = test.budget }), &sequence{reports: test.reports}
+			q, s := newQuestion(func(q *Question) { q.Budget = test.budget }), &sequence{reports: test.reports}
 			a, err := q.Answer(t.Context(), s.run, nil)
 			if err != nil {
 				t.Fatal(err)
@@ -241,11 +243,12 @@ func TestLostRoundsAreRepeated(t *testing.T) {
 	}
 }
 
-// When the budget ends, the advice uses the rounds so far and reports that rounds are missing.
-func TestTheBudgetBinds(t *testing.T) {
+// If the time budget ends before the last round, the advice must use the rounds that were measured, and report that
+// rounds are missing.
+func TestBudgetLimitsRounds(t *testing.T) {
 	t.Parallel()
 	const budget = windUp + 100*time.Millisecond
-	q, begun := asked(func(q *Question) { q.Budget = budget }), time.Now()
+	q, begun := newQuestion(func(q *Question) { q.Budget = budget }), time.Now()
 	a, err := q.Answer(t.Context(), func(ctx context.Context, _ lockbench.Plan) (*results.Report, error) {
 		if end, bound := ctx.Deadline(); !bound || end.After(begun.Add(budget)) {
 			t.Fatalf("the measurement may go on until %v", end)
@@ -257,19 +260,19 @@ func TestTheBudgetBinds(t *testing.T) {
 		!strings.Contains(a.Notes.String(), "--budget 5.1s ended before all rounds were measured") {
 		t.Errorf("%+v, %+v, notes %q, %v", a.Choice, a.Undecided, a.Notes, err)
 	}
-	long := asked(func(q *Question) { q.Workload.Duration = workloads.Duration(time.Minute) })
+	long := newQuestion(func(q *Question) { q.Workload.Duration = workloads.Duration(time.Minute) })
 	if _, err := long.Sized(true, true); err == nil || !strings.Contains(err.Error(), "too short for windows of 1m0s") {
 		t.Errorf("windows that were asked for are longer than the budget: %v", err)
 	}
 }
 
-// The order in which two locks are compared does not change the result, however the rounds scatter. Of two locks with
-// the same distribution, one is rarely found better.
+// The order in which two locks are compared must not change the result, however much the rounds vary. Two locks with
+// the same distribution must rarely be found to differ.
 func TestDuels(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(17, 1))
 	by := criterion{metric: "served_per_s"}
-	q := asked(nil)
+	q := newQuestion(nil)
 	const draws = 100
 	called := map[relation]int{}
 	for range draws {
