@@ -15,46 +15,45 @@ import (
 
 // Bench runs the command lines of claims and judges the claims.
 type Bench struct {
-	// Plan parses the words of a run's line like the command line of lockbench. It returns an error for options that a
-	// claim must not set.
+	// Plan parses the command line of a run, as lockbench does. It returns an error for options that a claim must not set.
 	Plan func(words []string) (lockbench.Plan, error)
-	// Redis has the Address, CAFile and Image of the servers. A claim that needs other servers is inconclusive.
+	// Redis contains the Address, CAFile and Image of the servers. A claim that needs other servers is inconclusive.
 	Redis lockbench.StoreOptions
 	// Run measures a plan; usually lockbench.Run.
 	Run func(context.Context, lockbench.Plan) (*results.Report, error)
 	// Generators runs a command line in n processes on one Redis at the same time, and merges their reports.
 	Generators func(ctx context.Context, words []string, n int, redis lockbench.StoreOptions) (*results.Report, error)
-	// Say reports progress; may be nil.
+	// Say reports progress; nil reports none.
 	Say func(format string, args ...any)
-	// Ended is called after each verdict, with the document of all claims that have one; may be nil.
+	// Ended, if not nil, is called after each verdict with the document of all claims judged so far.
 	Ended func(*Document)
 
 	done map[string]*measured // by command line
 }
 
-// measured is the result of a command line. A nil *measured means that the command line did not run.
+// measured is the result of running a command line. It is nil if the command line did not run.
 type measured struct {
 	again  bool // this is the second attempt
 	report *results.Report
 	err    error
 }
 
-// plan returns the plan of a run: the options of its line, with the claim's rounds and without baselines.
+// plan returns the plan that the run's command line describes, with the claim's number of rounds and without baselines.
 func (b *Bench) plan(c Claim, run Run) (lockbench.Plan, error) {
 	plan, err := b.Plan(strings.Fields(run.Line))
 	plan.Rounds, plan.Baselines = c.Rounds, false
 	return plan, err
 }
 
-// Check returns all errors in the claims' command lines, and an error for each run of which a figure names a strategy
-// that the run does not have.
+// Check returns all errors in the claims' command lines, joined. A figure that names a strategy which is not in the run
+// is also an error.
 func (b *Bench) Check(all []Claim) error {
 	var problems []error
 	for _, c := range all {
 		for _, run := range c.Runs {
 			plan, err := b.plan(c, run)
 			if err == nil {
-				_, err = meant(c.operands(run, false), plan.Titles())
+				_, err = resolveTitles(c.operands(run, false), plan.Titles())
 			}
 			if err == nil {
 				continue
@@ -67,7 +66,7 @@ func (b *Bench) Check(all []Claim) error {
 	return errors.Join(problems...)
 }
 
-// Expected returns the approximate duration of the claims. Runs that several claims share count once.
+// Expected returns the approximate time that testing the claims takes. Runs that several claims share count once.
 func (b *Bench) Expected(all []Claim) time.Duration {
 	var total time.Duration
 	seen := map[string]bool{}
@@ -87,8 +86,8 @@ func (b *Bench) Expected(all []Claim) time.Duration {
 }
 
 // Test runs the command lines of each claim and judges the claim. It runs a command line that several claims share only
-// once. When ctx ends, it leaves out the remaining claims and the document is Interrupted. An error means that Redis
-// cannot be reached; then the document ends with the claim that needed it.
+// once. When ctx ends, it leaves out the remaining claims and the document is Interrupted. If Redis cannot be reached,
+// Test returns an error, and the last claim in the document is the claim whose run failed.
 func (b *Bench) Test(ctx context.Context, all []Claim) (*Document, error) {
 	document := &Document{Head: document.Begin(schema), Claims: []Result{}}
 	b.done = map[string]*measured{}
@@ -133,7 +132,7 @@ func (b *Bench) measure(ctx context.Context, c Claim, run Run) *measured {
 		m = b.once(ctx, c, run)
 	}
 	strict := len(c.operands(run, true)) > 0
-	// A run is invalid because of the machine and not because of its figures, so a second attempt favours no verdict.
+	// An invalid run is due to the machine and not to the run's figures, so a second attempt favours no verdict.
 	if strict && m.invalid() && !m.again && m.err == nil && ctx.Err() == nil {
 		b.say("invalid runs, second attempt: %s", line)
 		m = b.once(ctx, c, run)
@@ -150,7 +149,7 @@ func (b *Bench) once(ctx context.Context, c Claim, run Run) *measured {
 	}
 	m := &measured{}
 	at := b.Redis
-	// The only options of the servers that a claim can set.
+	// A claim can set only these options of the servers. The user sets all other options.
 	at.Topology, at.Durability = plan.Redis.Topology, plan.Redis.Durability
 	plan.Redis = at
 	if c.Generators > 0 {
@@ -167,7 +166,7 @@ func (b *Bench) say(format string, args ...any) {
 	}
 }
 
-// runs returns the runs of the report.
+// runs returns the runs of the report; nil if nothing was measured.
 func (m *measured) runs() []results.Run {
 	if m == nil || m.report == nil {
 		return nil
@@ -180,7 +179,7 @@ func (m *measured) invalid() bool {
 	return slices.ContainsFunc(m.runs(), func(r results.Run) bool { return !r.Valid() })
 }
 
-// titles returns the different titles of the runs in the report.
+// titles returns the distinct titles of the runs in the report, sorted.
 func (m *measured) titles() []string {
 	var all []string
 	for _, run := range m.runs() {
@@ -190,9 +189,9 @@ func (m *measured) titles() []string {
 	return slices.Compact(all)
 }
 
-// meant returns the titles of the strategies that the operands name, and an error for the first operand that does not
-// name exactly one strategy.
-func meant(operands []operand, titles []string) (used map[string]bool, failure error) {
+// resolveTitles returns the titles of the strategies that the operands name. It returns an error for the first operand
+// that does not name exactly one strategy.
+func resolveTitles(operands []operand, titles []string) (used map[string]bool, failure error) {
 	used = map[string]bool{}
 	for _, o := range operands {
 		for _, title := range o.titles {
@@ -206,9 +205,9 @@ func meant(operands []operand, titles []string) (used map[string]bool, failure e
 	return used, failure
 }
 
-// lacks reports whether a strategy that the operands name has fewer than rounds runs.
+// lacks reports whether a strategy that the operands name has fewer runs than the given number of rounds.
 func (m *measured) lacks(operands []operand, rounds int) bool {
-	used, _ := meant(operands, m.titles())
+	used, _ := resolveTitles(operands, m.titles())
 	for title := range used {
 		there := 0
 		for _, run := range m.runs() {
@@ -223,7 +222,8 @@ func (m *measured) lacks(operands []operand, rounds int) bool {
 	return false
 }
 
-// shown returns the figures of the metrics in names for all strategies; nil if there are none.
+// shown returns the figures of every strategy in the report, for the metrics in names. It returns nil if names is empty
+// or nothing was measured.
 func (m *measured) shown(names []Text) *Shown {
 	if len(names) == 0 || len(m.runs()) == 0 {
 		return nil

@@ -22,12 +22,12 @@ func init() {
 	strategies.RegisterStrategy(append(baselines.Strategies(), blpop.Strategy())...)
 }
 
-// pretended measures nothing. It returns a report of two rounds, in which the acquisitions per second of a strategy are
-// the length of its name.
+// pretended is a Bench that measures nothing. Its Run returns a report of two rounds, in which the acquisitions per
+// second of a strategy equal the length of the strategy's name.
 type pretended struct {
 	bench *Bench
 	lines []string
-	// change alters the report; err ends the measurement.
+	// change alters the report that Run returns. err is the error that Run returns with the report.
 	change func(*results.Report)
 	err    error
 }
@@ -78,7 +78,6 @@ expect:
 
 func unconfirmed(c Result) bool { return c.Verdict != Confirmed }
 
-// two returns two claims with the same runs.
 func two(t *testing.T) []Claim {
 	return []Claim{claim(t, fmt.Sprintf(faster, 1)), claim(t, fmt.Sprintf(faster, 2))}
 }
@@ -103,7 +102,7 @@ func TestClaimsShareTheirRuns(t *testing.T) {
 	}
 }
 
-func TestNothingIsConcludedFromWhatCannotBeTrusted(t *testing.T) {
+func TestInvalidRunsDecideNoClaim(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		change  func(*results.Report)
@@ -138,7 +137,7 @@ func TestNothingIsConcludedFromWhatCannotBeTrusted(t *testing.T) {
 	}
 }
 
-func TestWhatAClaimDoesNotLookAtMayGoWrong(t *testing.T) {
+func TestUnrelatedFailuresDoNotAffectClaim(t *testing.T) {
 	t.Parallel()
 	p := pretend()
 	p.err = errors.New("blpop failed")
@@ -158,8 +157,9 @@ func TestWhatAClaimDoesNotLookAtMayGoWrong(t *testing.T) {
 	}
 }
 
-// Whether invalid runs are measured again does not depend on the order of the claims.
-func TestWhatCannotBeTrustedIsMeasuredOnceMore(t *testing.T) {
+// Three claims need the same runs, one of which is invalid at first. The runs must be measured again exactly once,
+// although only the second and the third claim set a limit.
+func TestInvalidRunsAreRepeatedOnce(t *testing.T) {
 	t.Parallel()
 	strict := fmt.Sprintf(faster, 1)
 	before, _, _ := strings.Cut(strict, "expect:")
@@ -176,7 +176,7 @@ func TestWhatCannotBeTrustedIsMeasuredOnceMore(t *testing.T) {
 	}
 }
 
-func TestWithoutRedisItEnds(t *testing.T) {
+func TestClaimsEndWithoutRedis(t *testing.T) {
 	t.Parallel()
 	p := pretend()
 	p.err = fmt.Errorf("%w: gone", lockbench.ErrUnreachable)
@@ -188,7 +188,7 @@ func TestWithoutRedisItEnds(t *testing.T) {
 	}
 }
 
-func TestInterruptedItKeepsWhatThereIs(t *testing.T) {
+func TestInterruptedClaimsKeepResults(t *testing.T) {
 	t.Parallel()
 	p := pretend()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -218,7 +218,7 @@ expect:
     counter: {with: fair, figure: "other[fair].acq_per_s / both[spin].acq_per_s"}
 `
 
-// againstCounterCase tests a claim together with its counter-case.
+// againstCounterCase tests the claim in text and its counter-case with p, and returns the resulting Document.
 func againstCounterCase(t *testing.T, p *pretended, text string) *Document {
 	t.Helper()
 	d, err := p.bench.Test(t.Context(), []Claim{claim(t, text).Countered(true)})
@@ -255,8 +255,8 @@ func TestCounterCases(t *testing.T) {
 	}
 }
 
-// Without counter-cases, the runs that only counter-cases need are not measured.
-func TestClaimsAloneDoNotMeasureCounterCases(t *testing.T) {
+// Without counter-cases, the runs that only counter-cases need must not be measured.
+func TestCounterCasesAreMeasuredOnlyOnRequest(t *testing.T) {
 	t.Parallel()
 	p := pretend()
 	d, err := p.bench.Test(t.Context(), []Claim{claim(t, countered).Countered(false)})
@@ -265,7 +265,7 @@ func TestClaimsAloneDoNotMeasureCounterCases(t *testing.T) {
 	}
 }
 
-func TestACounterCaseThatCannotBeTrustedFails(t *testing.T) {
+func TestInvalidCounterCaseFails(t *testing.T) {
 	t.Parallel()
 	p := pretend()
 	p.change = func(r *results.Report) {

@@ -28,8 +28,8 @@ type Claim struct {
 	Number int    // in lockbench's list of claims; 0 if the claim is not in the list
 	Says   Text   // the statement
 	Rounds int    // of each run; only values of the same round are compared
-	// Generators is the number of processes that each run the whole line at the same time. Their reports are merged. 0
-	// means only this process.
+	// Generators is the number of processes that run the command line at the same time. Their reports are merged. 0 means
+	// only this process.
 	Generators  int
 	Runs        runs
 	CounterRuns runs `yaml:"counter-runs"` // runs that only counter-cases need
@@ -46,7 +46,7 @@ type Run struct {
 	Line string // without the name of the program, --runs and outputs
 }
 
-// expectation is a figure with the limits that it must keep.
+// expectation is a figure with the limits that it must satisfy.
 type expectation struct {
 	What    Text
 	Figure  expression
@@ -64,15 +64,14 @@ type Limits struct {
 	By       Text `json:"judged,omitempty"`   // interval: its worse end must keep Is; median; "": each round
 }
 
-// counterCase is the same figure of another run, with a lock that is broken on purpose, another option, or another
-// scenario. There, the figure must be on the other side of its limit. If it is on the same side, the figure does not
-// depend on the subject of the claim and shows nothing.
+// counterCase is the same figure in another run: with a lock that is broken on purpose, with another option, or in
+// another scenario. In that run, the figure must be on the other side of its limit. If it is on the same side, the
+// figure does not depend on the subject of the claim and shows nothing.
 type counterCase struct {
 	With   Text // describes the other run
 	Figure expression
 }
 
-// figures returns the figure, followed by the figure of the counter-case if there is one.
 func (e expectation) figures() []expression {
 	if e.Counter == nil {
 		return []expression{e.Figure}
@@ -80,7 +79,7 @@ func (e expectation) figures() []expression {
 	return []expression{e.Figure, e.Counter.Figure}
 }
 
-// Name returns the number of the claim; if it has none, the name of its file without the extension.
+// Name returns the number of the claim or, for a claim without a number, the name of its file without the extension.
 func (c Claim) Name() string {
 	if c.Number > 0 {
 		return strconv.Itoa(c.Number)
@@ -93,7 +92,7 @@ func (c Claim) Words(r Run) []string {
 	return append(strings.Fields(r.Line), "--runs", strconv.Itoa(c.Rounds), "--no-baselines")
 }
 
-// Command returns a run as a shell command.
+// Command returns the shell command that executes a run.
 func (c Claim) Command(r Run) string {
 	command := "lockbench"
 	for _, word := range c.Words(r) {
@@ -105,8 +104,8 @@ func (c Claim) Command(r Run) string {
 	return command
 }
 
-// operands returns the operands that refer to a run. If strictly is set, it leaves out expectations with By, which can
-// do without some rounds.
+// operands returns the operands that refer to a run. If strictly is set, it leaves out the operands of expectations
+// with By, because a missing value does not make the verdict on such an expectation unclear.
 func (c Claim) operands(run Run, strictly bool) []operand {
 	var all []operand
 	for _, e := range c.Expect {
@@ -121,8 +120,8 @@ func (c Claim) operands(run Run, strictly bool) []operand {
 	return all
 }
 
-// Countered returns the claim with the runs of its counter-cases added to Runs, or, if with is false, without its
-// counter-cases.
+// Countered returns the claim with the runs of its counter-cases added to Runs. If with is false, it returns the claim
+// with its counter-cases removed.
 func (c Claim) Countered(with bool) Claim {
 	if with {
 		c.Runs = slices.Concat(c.Runs, c.CounterRuns)
@@ -160,7 +159,7 @@ func All() ([]Claim, error) {
 	return all, nil
 }
 
-// Parse parses the file of a claim. It does not check the command lines; Bench.Check does.
+// Parse parses the file of a claim. It does not check the command lines (see Bench.Check).
 func Parse(name string, content []byte) (Claim, error) {
 	c := Claim{File: untrusted.Printable(name), Rounds: 3}
 	decoder := yaml.NewDecoder(bytes.NewReader(content))
@@ -185,7 +184,7 @@ func Parse(name string, content []byte) (Claim, error) {
 // oneLine converts an untrusted text to one printable line.
 func oneLine(text string) string { return strings.Join(strings.Fields(untrusted.Printable(text)), " ") }
 
-// Text is a text of a claim's file, converted to one printable line.
+// Text is a text from a claim's file, converted to one printable line.
 type Text string
 
 // UnmarshalText converts the text to one printable line.
@@ -209,11 +208,11 @@ func (r *runs) UnmarshalYAML(n *yaml.Node) error {
 	return nil
 }
 
-// check returns the first error that the YAML decoder does not find. It also parses the limits.
+// check returns the first error that the YAML decoder cannot find. It also parses the limits.
 func (c *Claim) check() error {
 	switch {
 	case c.Says == "" || len(c.Runs) == 0 || len(c.Expect) == 0:
-		return errors.New("a claim needs says, runs and expect")
+		return errors.New(`a claim needs the keys "says", "runs" and "expect"`)
 	case c.Rounds < 1:
 		return errors.New("rounds must be at least 1")
 	case c.Generators < 0 || c.Generators == 1:
@@ -233,7 +232,7 @@ func (c *Claim) check() error {
 			there := [][]Run{c.Runs, slices.Concat(c.Runs, c.CounterRuns)}[place]
 			for _, o := range figure.operands {
 				if !slices.ContainsFunc(there, func(r Run) bool { return r.Name == o.run }) {
-					return fmt.Errorf("expectation %d: %s: there is no run %q", i+1, figure.Text, o.run)
+					return fmt.Errorf("expectation %d: %s: the claim has no run %q", i+1, figure.Text, o.run)
 				}
 			}
 		}
@@ -241,10 +240,10 @@ func (c *Claim) check() error {
 	return nil
 }
 
-// check returns the first error in the expectation. It also parses its limits.
+// check parses the limits of the expectation, and returns the first error in the expectation.
 func (e *expectation) check() error {
 	if e.What == "" || e.Figure.operands == nil || e.Is == "" && e.By == "" {
-		return errors.New("it needs what, figure and is")
+		return errors.New(`the keys "what", "figure" and "is" (or "by") are required`)
 	}
 	var err error
 	if e.Is != "" {
@@ -257,17 +256,17 @@ func (e *expectation) check() error {
 	case err != nil:
 		return fmt.Errorf("%s: %w", e.What, err)
 	case e.By != "" && e.By != byInterval && e.By != byMedian:
-		return fmt.Errorf("by must be interval or median, not %q", e.By)
+		return fmt.Errorf(`"by" must be interval or median, not %q`, e.By)
 	case e.By != "" && (e.Opposite != "" || e.Total):
-		return fmt.Errorf("by %s cannot be combined with opposite or total", e.By)
+		return fmt.Errorf(`"by: %s" cannot be combined with opposite or total`, e.By)
 	case e.By != "" && e.Is != "" && !slices.Contains([]string{"<", "<=", ">", ">="}, e.is.Operator):
-		return fmt.Errorf("by %s takes <, <=, > or >=, not %q", e.By, e.Is)
+		return fmt.Errorf(`"by: %s" needs a limit with <, <=, > or >=, not %q`, e.By, e.Is)
 	case e.Counter == nil:
 		return nil
 	case e.Counter.With == "" || e.Counter.Figure.operands == nil:
-		return errors.New("a counter-case needs with and figure")
+		return errors.New(`a counter-case needs the keys "with" and "figure"`)
 	case !e.Counter.Figure.like(e.Figure):
-		return fmt.Errorf("counter: %q must be made of the same metrics as %q", e.Counter.Figure.Text, e.Figure.Text)
+		return fmt.Errorf("counter: %q must use the same metrics and operator as %q", e.Counter.Figure.Text, e.Figure.Text)
 	}
 	return nil
 }

@@ -22,7 +22,7 @@ qualified: they are not
 tests: [strategies/spin]
 `
 
-func TestAClaimIsRead(t *testing.T) {
+func TestParseClaim(t *testing.T) {
 	t.Parallel()
 	c, err := Parse("mine.yaml", []byte(sound))
 	if err != nil {
@@ -45,7 +45,7 @@ func TestAClaimIsRead(t *testing.T) {
 	}
 }
 
-func TestAClaimsFaultsAreNamed(t *testing.T) {
+func TestParseClaimErrors(t *testing.T) {
 	t.Parallel()
 	figure := func(with string) string { return `figure: one.acq_per_s` + "\n    " + with }
 	for _, test := range []struct{ instead, with, want string }{
@@ -55,23 +55,23 @@ func TestAClaimsFaultsAreNamed(t *testing.T) {
 		{"rounds: 2", "generators: 1", "generators must be at least 2"},
 		{"one: --strategy spin", "one: x\n  one: y", `mapping key "one" already defined`},
 		{"one: --strategy spin --clients 2", "one: []", "line 6: cannot unmarshal !!seq into claims.Text"},
-		{"says: Locks are slow", "about: x", "a claim needs says, runs and expect"},
+		{"says: Locks are slow", "about: x", `a claim needs the keys "says", "runs" and "expect"`},
 		{"tests: [strategies/spin]", "shows: [colour]", `shows: no metric "colour"`},
-		{"one.acq_per_s", "two.acq_per_s", `expectation 1: two.acq_per_s: there is no run "two"`},
+		{"one.acq_per_s", "two.acq_per_s", `expectation 1: two.acq_per_s: the claim has no run "two"`},
 		{"what:", "about:", "line 8: field about not found in type claims.expectation"},
-		{`is: "<= 10"`, "total: false", "expectation 1: it needs what, figure and is"},
+		{`is: "<= 10"`, "total: false", `expectation 1: the keys "what", "figure" and "is" (or "by") are required`},
 		{"<= 10", "around 10", `how many: "around 10" has no operator (=== <= >= == != < >)`},
 		{"one.acq_per_s", "one.acq_per_z", `"one.acq_per_z": no metric "acq_per_z", did you mean "acq_per_s"?`},
-		{"figure: one.acq_per_s", figure("by: rounds"), `by must be interval or median, not "rounds"`},
-		{"figure: one.acq_per_s", figure("by: median"), "by median cannot be combined with opposite or total"},
+		{"figure: one.acq_per_s", figure("by: rounds"), `"by" must be interval or median, not "rounds"`},
+		{"figure: one.acq_per_s", figure("by: median"), `"by: median" cannot be combined with opposite or total`},
 		{
 			`is: "<= 10"` + "\n    opposite: ", "by: interval\n    is: \"== 1\" # ",
-			`by interval takes <, <=, > or >=, not "== 1"`,
+			`"by: interval" needs a limit with <, <=, > or >=, not "== 1"`,
 		},
-		{"figure: one.acq_per_s", figure("counter: {with: x}"), "a counter-case needs with and figure"},
+		{"figure: one.acq_per_s", figure("counter: {with: x}"), `a counter-case needs the keys "with" and "figure"`},
 		{
 			"figure: one.acq_per_s", figure("counter: {with: x, figure: one.overlaps}"),
-			`counter: "one.overlaps" must be made of the same metrics as "one.acq_per_s"`,
+			`counter: "one.overlaps" must use the same metrics and operator as "one.acq_per_s"`,
 		},
 		{sound, "", "the file is empty"},
 		{sound, sound + "---\n" + sound, "there is text after the end of the claim"},
@@ -86,7 +86,7 @@ func TestAClaimsFaultsAreNamed(t *testing.T) {
 	}
 }
 
-func TestTheClaimsThatComeWithLockbench(t *testing.T) {
+func TestBuiltInClaims(t *testing.T) {
 	t.Parallel()
 	all, err := All()
 	if err != nil {
@@ -108,7 +108,8 @@ func TestTheClaimsThatComeWithLockbench(t *testing.T) {
 			kept, _ := l.Keeps(results.Figure{Value: value})
 			return kept
 		}
-		// Without a margin between the limits, a tiny change of a figure would turn confirmed into refuted.
+		// Without a gap between the limits Is and Opposite, a tiny change of a figure would change the verdict from confirmed
+		// to refuted.
 		for _, e := range c.Expect {
 			if e.Counter == nil {
 				t.Errorf("%s: %s has no counter-case", c.File, e.What)

@@ -14,10 +14,14 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// schema is the value of Document.Schema.
+// This file defines the document of lockbench claims and its layout. The types come first, in the order of the JSON,
+// then the verdicts, and then the methods that write a page. The methods only format what judge.go has decided. A JSON
+// document that was read back therefore gives the same page as the measurement.
+
+// schema is the name and the version of the JSON format of a Document.
 const schema = "lockbench/claims/1"
 
-// Document is the result of the claims on one machine.
+// Document contains the verdicts on claims that were tested on one machine.
 type Document struct {
 	document.Head          // Environment and Redis are those of the first run
 	Title         string   `json:"title,omitempty"`
@@ -26,7 +30,7 @@ type Document struct {
 	Interrupted   bool     `json:"interrupted,omitempty"` // the user interrupted it, so claims are missing
 }
 
-// Result is the result of a claim.
+// Result is the verdict on one claim, with the runs and figures that led to it.
 type Result struct {
 	Name      string          `json:"name"` // see Claim.Name
 	Says      Text            `json:"says"`
@@ -39,7 +43,7 @@ type Result struct {
 	About     Text            `json:"about,omitempty"` // explains the experiment
 }
 
-// RunResult is the result of one run of a claim.
+// RunResult describes one run of a claim: its command, and whether the figures of the run can be trusted.
 type RunResult struct {
 	Name    string `json:"name"`
 	Command string `json:"command"`
@@ -47,22 +51,22 @@ type RunResult struct {
 	Shown   *Shown `json:"shown,omitempty"`   // nil if Claim.Shows is empty
 }
 
-// Shown has the figures of a run for the metrics in Claim.Shows.
+// Shown lists the figures of a run for the metrics in Claim.Shows.
 type Shown struct {
 	Runs         int `json:"runs"`     // runs of all strategies and rounds
 	LeftOut      int `json:"left_out"` // runs among them that are invalid or incomplete, which no figure uses
 	MachineBound int `json:"hurried"`  // runs among them whose speed the machine limited
-	// Strategies has the median of the rounds for each strategy.
+	// Strategies lists, for each strategy, the medians of the rounds.
 	Strategies []ShownStrategy `json:"strategies"`
 }
 
-// ShownStrategy has the figures of one strategy; in a sweep, at one point.
+// ShownStrategy lists the figures of one strategy. In a sweep, it lists the figures of one strategy at one point.
 type ShownStrategy struct {
 	Name    string            `json:"name"`
 	Figures []document.Figure `json:"figures"`
 }
 
-// FigureResult is an expected figure and its result.
+// FigureResult is one expected figure of a claim, with its value in each round and the verdict on it.
 type FigureResult struct {
 	What   Text              `json:"what"`
 	Figure string            `json:"figure"` // the expression
@@ -71,18 +75,19 @@ type FigureResult struct {
 	Limits
 	Verdict  results.Verdict `json:"outcome"`
 	Interval *Interval       `json:"interval,omitempty"` // nil without Limits.By, or if no value is known
-	// Best has the best strategy of each round, if an operand has best; "" if it is not known.
+	// Best names the best strategy of each round, if an operand uses best(). It contains "" for a round whose best
+	// strategy is not known.
 	Best    []string       `json:"best,omitempty"`
 	Counter *CounterResult `json:"counter,omitempty"` // nil unless counter-cases were measured
 }
 
-// CounterResult is the result of a figure in its counter-case, which What describes.
+// CounterResult is the value of a figure in the counter-case that What describes, and the verdict on it.
 type CounterResult struct {
 	FigureResult
 	AsItMust bool `json:"as_it_must"` // the figure is on the other side of its limit, as required
 }
 
-// Interval is the median of the rounds of a figure, with its interval.
+// Interval is the median of a figure over the rounds, and the confidence interval of this median.
 type Interval struct {
 	Median results.Figure `json:"median"`
 	Low    results.Figure `json:"low"`
@@ -93,9 +98,13 @@ type Interval struct {
 	Confidence float64 `json:"confidence"`
 }
 
-// The verdicts on a figure. Held means that the values keep Limits.Is, contradicted that they keep Limits.Opposite, and
-// partly that they are between these limits. Unclear means that rounds disagree or that values are not known. Missed
-// means that the interval or the median does not keep Limits.Is. Reported means that there is no limit.
+// The verdicts on a figure:
+//   - Held: every round, or the value that Limits.By selects, satisfies Limits.Is.
+//   - Contradicted: every round satisfies Limits.Opposite or, if there is no Opposite, no round satisfies Limits.Is.
+//   - Partly: some rounds are between these two limits, and all other rounds are on one side.
+//   - Unclear: rounds contradict each other, a value is not known, or there are too few rounds for an interval.
+//   - Missed: the value that Limits.By selects does not satisfy Limits.Is.
+//   - Reported: the figure has no limit.
 const (
 	Held         results.Verdict = "held"
 	Contradicted results.Verdict = "contradicted"
@@ -105,7 +114,11 @@ const (
 	Reported     results.Verdict = "reported"
 )
 
-// The verdicts on a claim.
+// The verdicts on a claim:
+//   - Confirmed: all figures are held.
+//   - Refuted: no figure is held or partly held.
+//   - Qualified: some figures are held or partly held, but not all are held.
+//   - Inconclusive: a run cannot be trusted, or a figure is unclear.
 const (
 	Confirmed    results.Verdict = "confirmed"
 	Refuted      results.Verdict = "refuted"
@@ -124,7 +137,7 @@ func (d *Document) Invalid() []string {
 	return names
 }
 
-// CounterCases returns the number of measured counter-cases, and a description of each failed one.
+// CounterCases returns the number of measured counter-cases, and a description of each failed counter-case.
 func (d *Document) CounterCases() (measured int, failed []string) {
 	for _, claim := range d.Claims {
 		for _, f := range claim.Figures {
@@ -166,7 +179,6 @@ func (d *Document) Lay(on *layout.Page) {
 	p.claims(d)
 }
 
-// claims writes each claim with its figures and commands.
 func (p page) claims(d *Document) {
 	for _, c := range d.Claims {
 		p.heading(c)
@@ -191,22 +203,24 @@ func (p page) claims(d *Document) {
 	}
 }
 
-// heading writes a claim with its verdict.
 func (p page) heading(c Result) {
 	if p.Markdown {
 		fmt.Fprintf(p, "\n<a id=\"%s\"></a>\n\n## %s. %s\n\n**%s**\n",
 			anchor(c.Name), p.Text(c.Name), p.Text(string(c.Says)), c.Verdict)
 		return
 	}
+	// All other verdicts are yellow: they neither confirm nor refute the claim.
 	verdict := map[results.Verdict]string{
 		Confirmed: p.Green(string(c.Verdict)), Refuted: p.Red(string(c.Verdict)),
 	}[c.Verdict]
 	verdict = cmp.Or(verdict, p.Yellow(string(c.Verdict)))
+	// The line's prefix takes 18 columns: a two-digit number, "inconclusive" and the spaces around them.
 	says := strings.Join(layout.Wrap(string(c.Says), p.Width()-18, ""), "\n    ")
 	fmt.Fprintf(p, "\n%s  %s  %s\n", p.Bold(c.Name), verdict, says)
 }
 
-// anchor returns the HTML id of a claim on the page.
+// anchor returns the HTML id of a claim on the page. The name of a claim without a number is the name of its file, so
+// it may contain characters that a link would have to escape.
 func anchor(claim string) string {
 	return "claim-" + strings.Map(func(r rune) rune {
 		if unicode.IsLetter(r) || unicode.IsDigit(r) {
@@ -216,7 +230,7 @@ func anchor(claim string) string {
 	}, claim)
 }
 
-// page adds methods for claims to a page for a terminal or in Markdown.
+// page is a layout.Page with methods that write claims, for a terminal or in Markdown.
 type page struct{ *layout.Page }
 
 // method writes how the figures of these claims were measured and judged.
@@ -224,6 +238,7 @@ func (d *Document) method(p page) {
 	if len(d.Libraries) > 0 {
 		p.Remark("", "Libraries: "+strings.Join(d.Libraries, ", ")+".")
 	}
+	// An explanation is written only if at least one figure of these claims needs it.
 	for _, part := range []struct {
 		explains string
 		such     func(FigureResult) bool
@@ -239,6 +254,8 @@ func (d *Document) method(p page) {
 }
 
 const (
+	// howJudged quotes the constant confidence, and the ranks of the values that follow from this constant. Both must
+	// change together.
 	howJudged = "A figure with an interval is the median of the rounds. The interval contains the true median with " +
 		"a confidence of 98 % (order statistics): with 7 rounds it extends from the smallest to the largest, " +
 		"with 11 from the second-smallest to the second-largest, with 14 from the third. A limit is held if the " +
@@ -252,7 +269,7 @@ const (
 		"the claim, and would show nothing."
 )
 
-// tally returns a sentence with the numbers of verdicts and of counter-cases.
+// tally returns a sentence with the number of claims for each verdict and the number of counter-cases.
 func (d *Document) tally() string {
 	var parts []string
 	count := map[results.Verdict]int{}
@@ -278,6 +295,7 @@ func (d *Document) tally() string {
 // figures writes a table of a claim's figures, each followed by its counter-case.
 func (p page) figures(c Result) {
 	rows := [][]string{{"figure", "measured", "expected", "", "best (rounds)"}}
+	// The last column is left out if no figure has a best strategy.
 	columns := 4
 	for _, f := range c.Figures {
 		if rows = append(rows, f.cells()); f.Best != nil {
@@ -292,6 +310,7 @@ func (p page) figures(c Result) {
 		}
 		rows = append(rows, []string{"with " + cells[0], cells[1], "", cells[3] + verdict, cells[4]})
 	}
+	// Descriptions come from a claim's file and names from a report, so both may contain Markdown.
 	for i, row := range rows {
 		for at := range row {
 			row[at] = p.Text(row[at])
@@ -303,7 +322,7 @@ func (p page) figures(c Result) {
 	p.WriteByte('\n')
 }
 
-// shown writes a table of the further figures of a run.
+// shown writes a table of the figures in run.Shown, but only in Markdown.
 func (p page) shown(run RunResult) {
 	s := run.Shown
 	if s == nil || len(s.Strategies) == 0 || !p.Markdown { // the table is too wide for a terminal
@@ -343,7 +362,7 @@ func (f FigureResult) cells() []string {
 	case f.Opposite != "":
 		wanted += ", not " + string(f.Opposite)
 	}
-	return []string{string(f.What), f.cameTo(), wanted, string(f.Verdict), f.winners()}
+	return []string{string(f.What), f.valueText(), wanted, string(f.Verdict), f.winners()}
 }
 
 // winners lists the strategies that were the best in at least one round, the most frequent first.
@@ -354,6 +373,7 @@ func (f FigureResult) winners() string {
 			count[name]++
 		}
 	}
+	// Strategies with the same count are in the order of their names, so that the same figures always give the same page.
 	names := slices.Sorted(maps.Keys(count))
 	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(count[b], count[a]) })
 	for i, name := range names {
@@ -362,9 +382,10 @@ func (f FigureResult) winners() string {
 	return strings.Join(names, ", ")
 }
 
-// cameTo returns the value of a figure as text: the median of the rounds with the range or interval, or the sum of the
-// rounds, and the number of rounds without a value.
-func (f FigureResult) cameTo() string {
+// valueText returns the value of a figure as text: with By, the median of the rounds and its interval; with Total, the
+// sum of the rounds; without either, the median with the smallest and the largest value. It adds the number of rounds
+// without a value.
+func (f FigureResult) valueText() string {
 	all := known(f.Values)
 	if len(all) == 0 {
 		return results.NotKnown
@@ -377,20 +398,24 @@ func (f FigureResult) cameTo() string {
 		missing = fmt.Sprintf(", not known in %d of %d rounds", n, len(f.Values))
 	}
 	byValue := func(a, b results.Figure) int { return cmp.Compare(a.Value, b.Value) }
+	// byValue ignores that a value may be only a lower bound. text marks such a value with "≥".
 	low, high := slices.MinFunc(all, byValue), slices.MaxFunc(all, byValue)
 	switch {
 	case f.Total:
 		return f.text(sum(all)) + " in total" + missing
+	// A range is left out if its ends are equal after rounding.
 	case f.text(low) == f.text(high):
 		return f.text(low) + missing
 	}
 	return f.between(*results.MedianFigure(all), low, high) + missing
 }
 
+// between formats a median with its range, as "12 (10 … 15)".
 func (f FigureResult) between(middle, low, high results.Figure) string {
 	return fmt.Sprintf("%s (%s … %s)", f.text(middle), f.text(low), f.text(high))
 }
 
+// text formats a value in the unit of the figure, and writes whole numbers in full.
 func (f FigureResult) text(v results.Figure) string {
 	if v.AtLeast {
 		return "≥ " + f.Unit.Signed(v.Value)
@@ -398,7 +423,7 @@ func (f FigureResult) text(v results.Figure) string {
 	return f.Unit.Signed(v.Value)
 }
 
-// rounds returns the number of rounds with a value as text; all is the number of all rounds.
+// rounds returns how many of all rounds have a value, as text.
 func (i Interval) rounds(all int) string {
 	text := words.Count(i.Rounds, "round")
 	if i.Rounds < all {

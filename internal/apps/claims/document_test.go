@@ -12,8 +12,9 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// The document in testdata has every verdict on a claim and on a figure, and texts that must be escaped or wrapped.
-func TestClaimsAreWritten(t *testing.T) {
+// The document in testdata contains every verdict on a claim and on a figure, and texts that must be escaped or
+// wrapped. Its pages must equal the golden files.
+func TestClaimsOutput(t *testing.T) {
 	t.Parallel()
 	content, err := os.ReadFile("testdata/claims.json")
 	if err != nil {
@@ -42,8 +43,8 @@ func TestClaimsAreWritten(t *testing.T) {
 	}
 }
 
-// A median is a lower bound if one of the values below it is.
-func TestWhatTheRoundsOfAFigureAreWrittenAs(t *testing.T) {
+// The text of a median must mark it as a lower bound if one of the smaller values is a lower bound.
+func TestFigureText(t *testing.T) {
 	t.Parallel()
 	least := func(v float64) *results.Figure { return &results.Figure{Value: v, AtLeast: true} }
 	for want, f := range map[string]FigureResult{
@@ -52,7 +53,7 @@ func TestWhatTheRoundsOfAFigureAreWrittenAs(t *testing.T) {
 		"5 in total, not known in 1 of 3 rounds":  {Limits: Limits{Total: true}, Values: append(figures(3, 2), nil)},
 		"7, not known in 2 of 3 rounds":           {Values: append(figures(7), nil, nil)},
 	} {
-		if got := f.cameTo(); got != want {
+		if got := f.valueText(); got != want {
 			t.Errorf("it reads %q, want %q", got, want)
 		}
 	}

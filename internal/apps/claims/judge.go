@@ -11,18 +11,27 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// The values of Limits.By: instead of each round, the worse end of the interval around the median of the rounds must
-// keep the limit, or the median itself.
+// This file judges claims. judge combines the verdicts on all figures into the verdict on the claim. settle and
+// settleTogether judge one figure. The second half parses expressions and evaluates them in a round.
+//
+// A value that is not known is never guessed. Without By, it makes the figure unclear and the claim inconclusive, which
+// is neither for nor against the claim. With By, the round is left out, and the interval needs enough other rounds.
+
+// The values of Limits.By, which selects what must satisfy the limit:
+//   - byInterval: the worse end of the interval around the median of the rounds
+//   - byMedian: the median of the rounds
+//   - "": the value of each round
 const (
 	byInterval = "interval"
 	byMedian   = "median"
 )
 
-// confidence is the confidence of the intervals. The true median is beyond each end with a probability of at most 1 %.
+// confidence is the probability with which an interval contains the true median. The median is beyond each end with a
+// probability of at most 1 %.
 const confidence = 0.98
 
-// judge judges a claim by its runs. A single reason against a run makes the claim inconclusive, whatever the figures
-// are.
+// judge judges a claim by its runs. If there is any reason not to trust a run, the claim is inconclusive, whatever the
+// figures are.
 func (c Claim) judge(runs map[string]*measured) Result {
 	judged := Result{
 		Name: c.Name(), Says: c.Says, About: c.About, Tests: c.Tests, Runs: []RunResult{}, Figures: []FigureResult{},
@@ -44,6 +53,7 @@ func (c Claim) judge(runs map[string]*measured) Result {
 		outcomes = append(outcomes, f.Verdict)
 		judged.Figures = append(judged.Figures, f)
 	}
+	// An untrusted run overrules the figures. The document keeps the figures, so that a reader can see what was measured.
 	judged.Verdict = conclude(outcomes)
 	if len(judged.Why) > 0 {
 		judged.Verdict = Inconclusive
@@ -54,8 +64,8 @@ func (c Claim) judge(runs map[string]*measured) Result {
 	return judged
 }
 
-// wrong returns the reasons why a run is inconclusive for this claim. invalid reports whether one of them is an invalid
-// run.
+// wrong returns the reasons why a run makes the claim inconclusive. invalid is true if one of these reasons is an
+// invalid run of a strategy.
 func (c Claim) wrong(run Run, m *measured) (all []string, invalid bool) {
 	add := func(format string, args ...any) {
 		if why := run.Name + ": " + fmt.Sprintf(format, args...); !slices.Contains(all, why) {
@@ -78,7 +88,7 @@ func (c Claim) wrong(run Run, m *measured) (all []string, invalid bool) {
 			add("%s was left out: %s", left.Strategy, left.Why)
 		}
 	}
-	used, _ := meant(c.operands(run, true), m.titles())
+	used, _ := resolveTitles(c.operands(run, true), m.titles())
 	for _, r := range m.report.Runs {
 		if !used[r.Title()] {
 			continue
@@ -91,7 +101,7 @@ func (c Claim) wrong(run Run, m *measured) (all []string, invalid bool) {
 	return all, invalid
 }
 
-// result evaluates figure, which is the figure of the expectation or of its counter-case.
+// result evaluates a figure and returns its verdict. figure is the figure of the expectation or of its counter-case.
 func (e expectation) result(what Text, figure expression, rounds int, runs map[string]*measured) FigureResult {
 	f := FigureResult{
 		What: what, Figure: figure.Text, Unit: figure.unit, Values: make([]*results.Figure, rounds), Limits: e.Limits,
@@ -111,9 +121,9 @@ func (e expectation) result(what Text, figure expression, rounds int, runs map[s
 
 // settle sets the verdict of a figure.
 //
-// The figure is held if each round keeps Is, and contradicted if each round keeps Opposite (without Opposite: if none
-// keeps Is). It is partly held if some values are between the two limits, unless there are values on both sides. In all
-// other cases, such as an unknown value, it is unclear.
+// The figure is held if each round satisfies Is, and contradicted if each round satisfies Opposite (without Opposite:
+// if no round satisfies Is). It is partly held if some values are between the two limits, unless there are values on
+// both sides of them. In all other cases, such as an unknown value, the figure is unclear.
 func (e expectation) settle(f *FigureResult) {
 	if e.By != "" {
 		e.settleTogether(f)
@@ -155,8 +165,8 @@ func (e expectation) settle(f *FigureResult) {
 	}
 }
 
-// settleTogether sets the verdict by the median of the rounds and its interval. It ignores rounds without a value. If
-// too few rounds remain for an interval, the figure is unclear.
+// settleTogether sets the verdict of a figure by the median of the rounds or by the interval around this median. It
+// ignores rounds without a value. If too few rounds remain for an interval, the figure is unclear.
 func (e expectation) settleTogether(f *FigureResult) {
 	all := known(f.Values)
 	if len(all) > 0 {
@@ -196,7 +206,7 @@ func known(values []*results.Figure) (all []results.Figure) {
 	return all
 }
 
-// sum returns the sum of the values. It is a lower bound if one of the values is.
+// sum returns the sum of the values. It is a lower bound if one of the values is a lower bound.
 func sum(values []results.Figure) (total results.Figure) {
 	for _, v := range values {
 		total.Value, total.AtLeast = total.Value+v.Value, total.AtLeast || v.AtLeast
@@ -222,8 +232,8 @@ func conclude(outcomes []results.Verdict) results.Verdict {
 	return Qualified
 }
 
-// opposite reports whether a figure (without) and its counter-case (with) are on different sides of the limit. If the
-// figure is between the two limits, the counter-case may be on either side, but not between them.
+// opposite reports whether the verdicts on a figure (without) and on its counter-case (with) are on different sides of
+// the limit. If the figure is between the two limits, the counter-case may be on either side, but not between them.
 func opposite(without, with results.Verdict) bool {
 	against := func(o results.Verdict) bool { return o == Contradicted || o == Missed }
 	switch {
@@ -241,8 +251,8 @@ func opposite(without, with results.Verdict) bool {
 //	both[spin].handoff_p50 - both[pubsub].handoff_p50
 //	all[mine].acq_per_s / best(all[redislock, redsync, spin].acq_per_s)
 //
-// The brackets contain the strategy and the point of the sweep, as in the report; a run with only one of them needs no
-// brackets. best is the best of several strategies in the same round; see operand.look.
+// The brackets contain the strategy and the point of the sweep, as in the report; a run with one strategy and no sweep
+// needs no brackets. best is the best of several strategies in the same round (see operand.bestFigure).
 type expression struct {
 	Text     string
 	operands []operand
@@ -282,7 +292,7 @@ func parseExpression(text string) (expression, error) {
 	case first.metric.Unit != last.metric.Unit:
 		return e, fmt.Errorf("%q: %s and %s have different units", text, first.metric.Name, last.metric.Name)
 	case len(e.operands) == 2 && first.best() && last.best():
-		return e, fmt.Errorf("%q has best twice, but only one operand can have it", text)
+		return e, fmt.Errorf(`%q uses "best" twice; only one operand may be "best"`, text)
 	}
 	if e.unit = first.metric.Unit; e.divided {
 		e.unit = results.Number
@@ -290,14 +300,14 @@ func parseExpression(text string) (expression, error) {
 	return e, nil
 }
 
-// operandForm matches best( RUN [TITLE] METRIC ).
+// operandForm matches an operand. Its groups are "best(", the run, the strategies in brackets, the metric and ")".
 var operandForm = regexp.MustCompile(`^(best\()?([^][(). ]+)(?:\[([^][]+)\])?\.(\w+)(\))?$`)
 
 func parseOperand(text string) (operand, error) {
 	m := operandForm.FindStringSubmatch(text)
 	if m == nil || (m[1] == "") != (m[5] == "") || m[1] != "" && !strings.Contains(m[3], ", ") {
 		return operand{},
-			errors.New("it is not of the form RUN.METRIC, RUN[STRATEGY].METRIC or best(RUN[STRATEGY, STRATEGY].METRIC)")
+			errors.New("not of the form RUN.METRIC, RUN[STRATEGY].METRIC or best(RUN[STRATEGY, STRATEGY].METRIC)")
 	}
 	o := operand{run: m[2], titles: []string{m[3]}}
 	var err error
@@ -306,7 +316,7 @@ func parseOperand(text string) (operand, error) {
 	}
 	if m[1] != "" {
 		if o.titles = strings.Split(m[3], ", "); o.metric.Better == results.Neither {
-			return o, fmt.Errorf("no %s is better than another", o.metric.Name)
+			return o, fmt.Errorf("best does not apply to %s, because neither high nor low values are better", o.metric.Name)
 		}
 	}
 	return o, nil
@@ -334,13 +344,15 @@ func (e expression) like(other expression) bool {
 // best reports whether the operand is the best of several strategies.
 func (o operand) best() bool { return len(o.titles) > 1 }
 
-// in returns the value in a round and the title of the best strategy; nil if the value is not known.
+// in returns the value of the expression in a round, and the title of the best strategy. The value is nil if it is not
+// known.
 func (e expression) in(runs map[string]*measured, round int) (*results.Figure, string) {
-	first, whose := e.operands[0].look(runs, round)
+	first, whose := e.operands[0].bestFigure(runs, round)
 	if first == nil || len(e.operands) == 1 {
 		return first, whose
 	}
-	second, other := e.operands[1].look(runs, round)
+	// Only one operand can use best, so whose or other is always "".
+	second, other := e.operands[1].bestFigure(runs, round)
 	// If the divisor or subtrahend is only a lower bound, the result has no lower bound.
 	if second == nil || second.AtLeast || e.divided && second.Value == 0 {
 		return nil, ""
@@ -352,11 +364,11 @@ func (e expression) in(runs map[string]*measured, round int) (*results.Figure, s
 	return &results.Figure{Value: value, AtLeast: first.AtLeast}, whose + other
 }
 
-// look returns the operand's figure in a round, and the title of the best strategy. The metric determines whether the
-// largest or the smallest figure is the best; of equal figures it is the first. If a figure is not known, look returns
-// nil, because that figure may be the best. If lower is better, a lower bound counts as its value, which is the best
-// possible one.
-func (o operand) look(runs map[string]*measured, round int) (best *results.Figure, whose string) {
+// bestFigure returns the operand's figure in a round, and the title of the best strategy. The metric determines whether
+// the largest or the smallest figure is the best. Of equal figures, the first is the best. If a figure is not known,
+// bestFigure returns nil, because that figure may be the best. If lower is better, a lower bound counts as its value,
+// which is the best possible value.
+func (o operand) bestFigure(runs map[string]*measured, round int) (best *results.Figure, whose string) {
 	lower := o.metric.Better == results.Lower
 	for _, title := range o.titles {
 		f := o.of(runs[o.run], title, round)
@@ -370,7 +382,8 @@ func (o operand) look(runs map[string]*measured, round int) (best *results.Figur
 	return best, whose
 }
 
-// of returns the operand's figure in a round for one title; nil if the run is missing, invalid or incomplete.
+// of returns the operand's figure in a round for the strategy with this title. It returns nil if that strategy's run is
+// missing, invalid or incomplete.
 func (o operand) of(m *measured, title string, round int) *results.Figure {
 	wanted, err := titled(title, m.titles())
 	if err != nil {
@@ -384,8 +397,8 @@ func (o operand) of(m *measured, title string, round int) *results.Figure {
 	return nil
 }
 
-// titled returns the title that wanted names: the equal title, or else the only title that contains all its words. If
-// wanted is "", it returns the only title. An ambiguous name is an error.
+// titled returns the title in all that wanted names. This is the title that equals wanted or, without such a title, the
+// only title that contains all words of wanted. If wanted is "", it is the only title. An ambiguous name is an error.
 func titled(wanted string, all []string) (string, error) {
 	if slices.Contains(all, wanted) {
 		return wanted, nil
@@ -400,5 +413,6 @@ func titled(wanted string, all []string) (string, error) {
 	if len(fits) == 1 {
 		return fits[0], nil
 	}
-	return "", fmt.Errorf("%d strategies fit [%s], there are: %s", len(fits), wanted, strings.Join(all, "; "))
+	return "", fmt.Errorf("%d strategies match [%s]; strategies of the run: %s", len(fits), wanted,
+		strings.Join(all, "; "))
 }

@@ -18,7 +18,6 @@ func figures(values ...float64) []*results.Figure {
 	return all
 }
 
-// expected returns an expectation with these limits; opposite may be "".
 func expected(t *testing.T, is, opposite string) expectation {
 	t.Helper()
 	e := expectation{What: "x", Limits: Limits{Is: Text(is), Opposite: Text(opposite)}}
@@ -29,7 +28,7 @@ func expected(t *testing.T, is, opposite string) expectation {
 	return e
 }
 
-func TestWhatTheRoundsOfAFigureComeTo(t *testing.T) {
+func TestFigureVerdicts(t *testing.T) {
 	t.Parallel()
 	open := &results.Figure{Value: 2, AtLeast: true}
 	for _, test := range []struct {
@@ -104,9 +103,9 @@ expect:
   - {what: alone, figure: "best(a[pubsub, fair].acq_per_s)", by: interval}
 `
 
-// This test covers all steps: rounds with planted speeds, the ratio to the best strategy of each round, its interval,
-// and the verdict by the worse end of the interval.
-func TestATargetIsJudgedByTheWorseEnd(t *testing.T) {
+// TestTargetIsJudgedByWorseEnd covers all steps: rounds with planted speeds, the ratio to the best strategy of each
+// round, its interval, and the verdict by the worse end of the interval.
+func TestTargetIsJudgedByWorseEnd(t *testing.T) {
 	t.Parallel()
 	others := map[string][]float64{
 		"pubsub": {100, 100, 100, 100, 100, 50, 50, 50}, "fair": {50, 50, 50, 50, 50, 100, 100, 100},
@@ -128,7 +127,7 @@ func TestATargetIsJudgedByTheWorseEnd(t *testing.T) {
 		"not even the median": {
 			spin(110, 110, 110, 110, 110), 0, []results.Verdict{Missed, Missed, Reported}, 1.1, "pubsub (5), fair (3)", Refuted,
 		},
-		// In a round with an invalid run, the best strategy is not known.
+		// In a round with an invalid run, the best strategy is not known, so the round does not count.
 		"one is invalid":  {spin(), 1, []results.Verdict{Held, Held, Reported}, 1.3, "pubsub (4), fair (3)", Confirmed},
 		"two are invalid": {spin(), 2, []results.Verdict{Unclear, Unclear, Reported}, 1.4, "fair (3), pubsub (3)", unsure},
 	} {
@@ -168,8 +167,9 @@ func TestATargetIsJudgedByTheWorseEnd(t *testing.T) {
 	}
 }
 
-// A value that is only a lower bound may exceed any upper limit.
-func TestALowerBoundMissesALimitFromAbove(t *testing.T) {
+// The figure has an upper limit, and one of its values is only a lower bound. The figure must miss the limit, because
+// the true value may exceed the limit.
+func TestLowerBoundMissesUpperLimit(t *testing.T) {
 	t.Parallel()
 	values := figures(1, 2, 3, 4, 5, 6)
 	open := &results.Figure{Value: 0.5, AtLeast: true}
@@ -193,7 +193,8 @@ func TestALowerBoundMissesALimitFromAbove(t *testing.T) {
 	}
 }
 
-// planted returns a report with these speeds and p99 waits per client, for each round of each strategy.
+// planted returns a measurement with the given speeds and p99 waits per client. Each list contains the values of one
+// strategy, one for each round.
 func planted(speeds map[string][]float64, waits map[string][]results.Bound) *measured {
 	m := &measured{report: &results.Report{}}
 	for name, rounds := range speeds {
@@ -209,7 +210,7 @@ func planted(speeds map[string][]float64, waits map[string][]results.Bound) *mea
 	return m
 }
 
-func TestExpressionsAreFiguresRatiosAndDifferences(t *testing.T) {
+func TestExpressionValues(t *testing.T) {
 	t.Parallel()
 	runs := map[string]*measured{}
 	for name, wait := range map[string]results.Bound{
@@ -242,7 +243,7 @@ func TestExpressionsAreFiguresRatiosAndDifferences(t *testing.T) {
 	}
 }
 
-func TestExpressionsHaveAUnit(t *testing.T) {
+func TestExpressionUnits(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]results.Unit{
 		"a.wait_p50":                                 results.Nanoseconds,
@@ -260,7 +261,7 @@ func TestExpressionsHaveAUnit(t *testing.T) {
 	}
 }
 
-func TestExpressionsNameTheirFaults(t *testing.T) {
+func TestExpressionErrors(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"":                                     "not of the form",
@@ -272,8 +273,8 @@ func TestExpressionsNameTheirFaults(t *testing.T) {
 		"a.wait_p50 / b.acq_per_s":             "different units",
 		"best(a[x, y].wait_p50":                "not of the form",
 		"best(a[x,y].wait_p50)":                "or best(RUN[STRATEGY, STRATEGY].METRIC)",
-		"best(a[x, y].hold_mean)":              "no hold_mean is better than another",
-		"best(a[x, y].wait_p50) / best(a[x, y].wait_p50)": "has best twice, but only one operand can have it",
+		"best(a[x, y].hold_mean)":              "best does not apply to hold_mean",
+		"best(a[x, y].wait_p50) / best(a[x, y].wait_p50)": `uses "best" twice; only one operand may be "best"`,
 	} {
 		if _, err := parseExpression(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %s", text, err, want)
@@ -281,8 +282,9 @@ func TestExpressionsNameTheirFaults(t *testing.T) {
 	}
 }
 
-// The best strategy is determined in each round, by whether the metric is better if it is higher or lower.
-func TestTheBestOfARound(t *testing.T) {
+// The best strategy of a round must be the strategy with the highest or with the lowest figure, depending on the
+// metric.
+func TestBestStrategyOfRound(t *testing.T) {
 	t.Parallel()
 	exactly := func(ns int64) results.Bound { return results.Bound{NS: ns} }
 	least := func(ns int64) results.Bound { return results.Bound{NS: ns, AtLeast: true} }
@@ -311,13 +313,13 @@ func TestTheBestOfARound(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i, w := range want {
-			f, whose := o.look(runs, i+1)
+			f, whose := o.bestFigure(runs, i+1)
 			if f == nil || f.Value != w.value || f.AtLeast || whose != w.whose {
 				t.Errorf("%s in round %d is %v of %q, want %v of %s", text, i+1, f, whose, w.value, w.whose)
 			}
 		}
 		for round, why := range map[int]string{4: "in which one cannot be trusted", 5: "that was not"} {
-			if f, whose := o.look(runs, round); f != nil || whose != "" {
+			if f, whose := o.bestFigure(runs, round); f != nil || whose != "" {
 				t.Errorf("%s of a round %s is %v of %q", text, why, f, whose)
 			}
 		}
