@@ -9,8 +9,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Each capture in testdata is of eight clients that contend for one lock: of redis-py 8.1, python-redis-lock 4.0,
-// redis-semaphore 5.8, redlock 5 beta for Node.js, Redisson 4.7, ShedLock 7.10.
+// TestLibrariesAreRecognised reads captures of redis-py 8.1, python-redis-lock 4.0, redis-semaphore 5.8, redlock 5 beta
+// for Node.js, Redisson 4.7 and ShedLock 7.10. In each capture, eight clients contend for one lock. Read must find the
+// lock, its counts and its library.
 func TestLibrariesAreRecognised(t *testing.T) {
 	t.Parallel()
 	const compare = "; compare and delete in a script"

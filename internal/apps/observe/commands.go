@@ -11,16 +11,19 @@ import (
 // their marks and the names of keys.
 type mark uint64
 
-// hasher makes marks.
+// hasher makes marks. Its seed is random, so a mark does not reveal the value, not even with a precomputed table of
+// hashes.
 type hasher struct{ seed maphash.Seed }
 
-// of returns the mark of a value. handoff appends a + to the owner while clients wait; of ignores it.
+// of returns the mark of a value. It ignores a + at the end of the value, which the lock handoff appends to the owner
+// while clients wait.
 func (h hasher) of(value []byte) mark {
 	value = bytes.TrimSuffix(value, []byte("+"))
 	return mark(maphash.Bytes(h.seed, value))
 }
 
-// Words are kinds of commands on a key. The patterns of shapes consist of them.
+// A word is a kind of command on a key. The patterns in shapes.go recognise a library by the sequence of words with
+// which its clients acquire and release a lock.
 const (
 	setNX   = "set-nx" // SET NX
 	setXX   = "set-xx"
@@ -45,7 +48,7 @@ const (
 	other   = "other"
 )
 
-// wordOf maps commands to words. For some commands, steps then chooses another word by the arguments.
+// wordOf maps commands to words. For some commands, steps replaces the word by one that depends on the arguments.
 var wordOf = map[string]string{
 	"SETNX": setnx, "MSETNX": msetnx, "GET": get, "MGET": get, "GETEX": get, "STRLEN": get, "GETRANGE": get,
 	"DEL": del, "UNLINK": del, "GETDEL": del, "EXPIRE": expire, "PEXPIRE": expire, "EXPIREAT": expire,
@@ -65,7 +68,7 @@ type step struct {
 	limit limit // condition of an EXPIRE command
 }
 
-// limit is an option of the EXPIRE commands.
+// limit is the condition of an EXPIRE command: its option GT, NX, LT or XX.
 type limit int
 
 const (
@@ -76,8 +79,9 @@ const (
 	existing       // XX: only a key with a TTL
 )
 
-// without reports whether an EXPIRE has no effect on a key whose TTL ends at until, in ms since 1970; 0 means no TTL.
-// GT with an earlier end is not such a case: the end stays, but a holder that sends it still renews its lease.
+// without reports whether an EXPIRE has no effect on a key whose TTL ends at until, in ms since 1970. until is 0 for a
+// key without a TTL. For GT with an earlier end, without returns false: the end stays the same, but a holder that sends
+// the command still renews its lease.
 func (s step) without(until int64) bool {
 	switch s.limit {
 	case longer, existing:
@@ -90,7 +94,6 @@ func (s step) without(until int64) bool {
 	return false
 }
 
-// scripted reports whether a command executes a script.
 func scripted(name string) bool {
 	switch name {
 	case "EVAL", "EVALSHA", "EVAL_RO", "EVALSHA_RO", "FCALL", "FCALL_RO":
@@ -99,7 +102,7 @@ func scripted(name string) bool {
 	return false
 }
 
-// upper writes the first 24 bytes of a command's name in upper case into buffer, and returns it.
+// upper copies at most the first 24 bytes of a command's name into buffer, in upper case, and returns the copy.
 func upper(buffer, name []byte) []byte {
 	buffer = buffer[:0]
 	for _, c := range name[:min(len(name), 24)] {
@@ -111,8 +114,8 @@ func upper(buffer, name []byte) []byte {
 	return buffer
 }
 
-// steps appends the steps of a command. A command such as SET NX makes the observer follow its key (opens). A command
-// of a script always does, because only the whole script shows whether its key is a lock.
+// steps appends the steps of a command. A command such as SET NX makes the observer follow the key that it names
+// (opens). In a script, every command does so, because only the whole script shows whether the key is a lock.
 func (o *observer) steps(l *line, name []byte, to []step) []step {
 	word, known := wordOf[string(name)]
 	if string(name) == "FLUSHALL" || string(name) == "FLUSHDB" {
@@ -179,8 +182,8 @@ func (o *observer) steps(l *line, name []byte, to []step) []step {
 	return to
 }
 
-// keyOf returns the followed key of this name. If there is none, it follows the key if opens is set, and returns nil
-// otherwise.
+// keyOf returns the followed key with this name. If the key is not followed yet, keyOf starts to follow it (opens is
+// true) or returns nil (opens is false).
 func (o *observer) keyOf(l *line, name []byte, opens bool) *key {
 	if opens {
 		return o.keys.follow(l.database, name, l.at)
@@ -188,7 +191,7 @@ func (o *observer) keyOf(l *line, name []byte, opens bool) *key {
 	return o.keys.find(l.database, name)
 }
 
-// set converts SET with the arguments key, value and options to a step.
+// set returns the step of a SET command, whose arguments are the key, the value and the options.
 func (o *observer) set(l *line, args [][]byte) step {
 	s := step{word: set}
 	if len(args) < 2 {
@@ -216,7 +219,7 @@ func (o *observer) set(l *line, args [][]byte) step {
 	return s
 }
 
-// limited returns the condition among the options of an EXPIRE command.
+// limited returns the condition that the options of an EXPIRE command set, or always if they set none.
 func limited(args [][]byte) limit {
 	for _, arg := range args {
 		switch string(upper(make([]byte, 0, 8), arg)) {
@@ -233,8 +236,8 @@ func limited(args [][]byte) limit {
 	return always
 }
 
-// until returns when a TTL ends, in ms since 1970; 0 if ttl is not valid. Like the server, it adds a relative TTL to
-// the clock in whole ms.
+// until returns the time at which a TTL ends, in ms since 1970, or 0 if ttl is not a valid number. Like the server, it
+// adds a relative TTL to the clock in whole ms.
 func until(unit string, ttl []byte, at int64) int64 {
 	n, err := strconv.ParseInt(string(ttl), 10, 64)
 	if err != nil || n > math.MaxInt64/4_000_000 || n < -math.MaxInt64/4_000_000 {

@@ -15,17 +15,18 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// schema is the value of Document.Schema.
+// schema is the name and the version of the JSON format of a Document.
 const schema = "lockbench/observation/1"
 
-// Document is the contention of the locks in a MONITOR stream.
+// Document describes the contention of the locks in a MONITOR stream.
 type Document struct {
 	Schema  string       `json:"schema"`
 	Tool    results.Tool `json:"tool"`
 	Capture Capture      `json:"capture"`
 	All     Lock         `json:"all"`   // of all locks, including unlisted ones
 	Locks   []Lock       `json:"locks"` // in descending order of the total wait
-	// Unlisted is the number of further locks.
+	// Unlisted is the number of locks that are not in Locks, because Options.Top limits the list or their keys were
+	// dropped.
 	Unlisted   int       `json:"unlisted,omitempty"`
 	Caches     Aside     `json:"caches"`         // keys that are set like a lock, but not used like one
 	Semaphores Aside     `json:"not_understood"` // keys with counters, as semaphores have
@@ -33,8 +34,8 @@ type Document struct {
 
 	Thresholds []results.Judgement `json:"thresholds,omitempty"`
 	Command    *Command            `json:"command,omitempty"` // the observed command; nil for other captures
-	// Stopped is why a live capture ended early; "" if it did not. Cut reports that the reason was a fault, so commands
-	// are missing.
+	// Stopped is the reason why a live capture ended early; "" if it did not end early. Cut reports that the reason was a
+	// fault, so commands are missing.
 	Stopped     string `json:"stopped,omitempty"`
 	Cut         bool   `json:"cut,omitempty"`
 	Interrupted bool   `json:"interrupted,omitempty"` // the user interrupted it, so the rest of the stream was not read
@@ -43,7 +44,7 @@ type Document struct {
 	trace     *Trace
 }
 
-// Capture describes the input.
+// Capture describes the input: its length, and how many of its lines were readable.
 type Capture struct {
 	Lines     int64     `json:"lines"`
 	Commands  int64     `json:"commands"`  // including those of scripts
@@ -54,7 +55,7 @@ type Capture struct {
 	Nodes     int       `json:"nodes,omitempty"` // number of Redlock nodes whose captures were joined; 0 for one capture
 }
 
-// Lock has the figures of a lock.
+// Lock contains the counts, rates and durations of one lock or, in Document.All, of all locks together.
 type Lock struct {
 	Name      string `json:"name"`
 	Database  int    `json:"database,omitempty"`
@@ -67,28 +68,28 @@ type Lock struct {
 	CommandPercent float64  `json:"commands_percent"` // of all commands of the capture
 	HeldPercent    float64  `json:"held_percent"`     // of the time of the capture; mean of several locks
 	Waiting        float64  `json:"waiting_mean"`     // mean number of waiting clients
-	// Hold lasts from the grant to the delete or the end of the TTL, as Redis executed them. Wait lasts from the first
-	// try of an owner that Redis received to its grant.
+	// Hold lasts from the grant to the delete or the end of the TTL, as Redis executed them. Wait lasts from the time at
+	// which Redis received the first try of an owner to the grant.
 	Hold results.Distribution `json:"hold"`
 	Wait results.Distribution `json:"wait"`
 	Gap  results.Distribution `json:"gap"` // from the end of a lease to the next grant, if that client was waiting
 }
 
-// Aside are keys that are not locks.
+// Aside counts the keys of one kind that are not locks, and names a few of them.
 type Aside struct {
 	Keys     int      `json:"keys"`
 	Commands int64    `json:"commands"`
 	Names    []string `json:"names,omitempty"` // of a few of them
 }
 
-// Finding is a sentence about the figures.
+// Finding explains a figure in a sentence, or reports a misuse of a lock.
 type Finding struct {
 	Fault string `json:"fault,omitempty"` // JSON name of the field of Counts that counts this fault; "" if it is not one
 	About string `json:"about,omitempty"` // the name of the lock
 	Says  string `json:"says"`
 }
 
-// document closes all keys and returns the result.
+// document returns the result. It first ends all leases and waits that are still open, because the capture is over.
 func (o *observer) document(s counted, options Options) *Document {
 	name := untrusted.Printable
 	if options.HashKeys {
@@ -134,7 +135,7 @@ func (o *observer) document(s counted, options Options) *Document {
 	}
 	for _, part := range []struct {
 		to   *Aside
-		from aside
+		from nonLocks
 	}{{&d.Caches, o.caches}, {&d.Semaphores, o.unclear}} {
 		*part.to = Aside{Keys: part.from.keys, Commands: part.from.commands}
 		slices.Sort(part.from.names)
@@ -145,7 +146,8 @@ func (o *observer) document(s counted, options Options) *Document {
 	return d
 }
 
-// lock converts the figures of one lock, or the sum of several.
+// lock converts the figures of one lock, or the sum of several, for the document. commands is the number of all
+// commands in the capture.
 func (o *observer) lock(name string, f *figures, commands int64, locks int) Lock {
 	l := Lock{
 		Name: name, Counts: f.Counts, Hold: f.holds.distribution(), Wait: f.waits.distribution(),
@@ -199,10 +201,10 @@ func (f *figures) shape() (name, libraries string) {
 	return name, libraries
 }
 
-// Name returns the document's name.
+// Name returns the name in the document's schema, which is observation.
 func (d *Document) Name() string { return document.Head{Schema: d.Schema}.Name() }
 
-// Lay writes the document for people: what was captured, a table of the locks, and what the figures show.
+// Lay writes the document as text: what was captured, a table of the locks, and what the figures show.
 func (d *Document) Lay(p *layout.Page) {
 	if p.Markdown {
 		p.WriteString("# Lock contention observed\n\n")
@@ -211,7 +213,7 @@ func (d *Document) Lay(p *layout.Page) {
 	head := fmt.Sprintf("%s in %s · %.0f %% belong to %s", results.PerSecond.Format(d.rate()),
 		results.Nanoseconds.Format(d.Capture.Seconds*1e9), d.All.CommandPercent, words.Count(locks, "lock"))
 	if d.Capture.Nodes > 0 {
-		p.Entry("nodes", fmt.Sprintf("%d, joined by value: a lease needs %d of them", d.Capture.Nodes,
+		p.Entry("nodes", fmt.Sprintf("%d; a lease needs the same value on %d of them", d.Capture.Nodes,
 			d.Capture.Nodes/2+1))
 	}
 	if d.Command != nil {
@@ -242,7 +244,7 @@ func (d *Document) Lay(p *layout.Page) {
 			p.Point(f.About, f.Says)
 		}
 	}
-	d.aside(p)
+	d.writeNonLocks(p)
 	if d.Command != nil && d.Capture.Commands == 0 {
 		p.Point("", d.Unjudged())
 	}
@@ -256,7 +258,7 @@ func (d *Document) Lay(p *layout.Page) {
 	}
 }
 
-// rate is the number of commands a second.
+// rate returns the mean number of commands per second; 0 if the capture has no duration.
 func (d *Document) rate() float64 {
 	if d.Capture.Seconds <= 0 {
 		return 0
@@ -264,7 +266,8 @@ func (d *Document) rate() float64 {
 	return float64(d.Capture.Commands) / d.Capture.Seconds
 }
 
-// table writes one row for each listed lock. If there are several locks, the last row has the figures of all.
+// table writes one row for each listed lock. If there are several locks, the last row contains the figures of all locks
+// together.
 func (d *Document) table(p *layout.Page) {
 	rows := [][]string{{
 		"lock", "acq/s", "tries", "held", "hold p50", "p99", "wait p50", "p99", "waiting", "expired", "unsafe",
@@ -306,8 +309,8 @@ func ratio(x *float64) string {
 	return fmt.Sprintf("%.2f", *x)
 }
 
-// aside writes which keys are not locks, and which lines of the input are faulty.
-func (d *Document) aside(p *layout.Page) {
+// writeNonLocks writes how many keys are not locks, with a few of their names, and how many lines are not from MONITOR.
+func (d *Document) writeNonLocks(p *layout.Page) {
 	for _, part := range []struct {
 		keys Aside
 		text string
@@ -327,7 +330,8 @@ func (d *Document) aside(p *layout.Page) {
 	}
 	if d.Capture.Backwards > 0 {
 		p.Point("", fmt.Sprintf("%s with an earlier time than the previous line: the input consists of several captures, "+
-			"or Redis's clock was set back. Durations there are wrong", words.Count(int(d.Capture.Backwards), "line")))
+			"or Redis's clock was set back. The durations around these lines are wrong",
+			words.Count(int(d.Capture.Backwards), "line")))
 	}
 }
 

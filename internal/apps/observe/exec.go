@@ -14,22 +14,22 @@ import (
 	"github.com/lockbench/lockbench/internal/store/redis/servers"
 )
 
-// Command is the command of --exec, whose locks were observed.
+// Command reports which command --exec ran, and how it ended.
 type Command struct {
 	Line  string `json:"line"`  // the argument of sh -c
 	Code  int    `json:"code"`  // its exit code; −1 if a signal ended it
 	Ended string `json:"ended"` // its end as text, such as "exit status 1"
 }
 
-// Running describes how to run a command.
+// Running specifies the command to run and the destination of its output.
 type Running struct {
 	Line           string // the argument of sh -c
 	Stdout, Stderr io.Writer
-	// Began is called once the command runs, with a function that kills it and its descendants. It may be nil.
+	// Began, if not nil, is called as soon as the command runs. kill kills the command and its descendants.
 	Began func(kill func())
 }
 
-// Exit codes of sh for a command that it cannot run, and for one that it does not find.
+// Exit codes of sh for a command that sh cannot run, and for a command that sh does not find.
 const (
 	notRun   = 126
 	notFound = 127
@@ -44,7 +44,7 @@ const endPatience = 3 * time.Second
 
 // Run starts a Redis, runs a command with the address of that Redis in REDIS_URL and LOCKBENCH_REDIS, and observes the
 // Redis until the command ends. When ctx ends, it ends the command and returns the figures up to then. It leaves no
-// process of the command running. A failed command is not an error; Document.Command has its exit code.
+// process of the command running. A failed command is not an error; Document.Command contains its exit code.
 func Run(ctx context.Context, running Running, options Options) (d *Document, err error) {
 	how := servers.Options{RunID: store.NewRunID()}
 	redis, err := servers.StartOwn(ctx, how) // without a password, because not every client accepts one in a URL
@@ -81,7 +81,7 @@ func Run(ctx context.Context, running Running, options Options) (d *Document, er
 	return d, nil
 }
 
-// run runs a command until it exits. When ctx ends, it terminates the command.
+// run starts a command and returns when the command has exited. When ctx ends, run terminates the command.
 func run(ctx context.Context, running Running, address string) (*os.ProcessState, error) {
 	cmd := exec.Command("sh", "-c", running.Line)
 	cmd.Env = append(os.Environ(), "REDIS_URL="+address, "LOCKBENCH_REDIS="+address)

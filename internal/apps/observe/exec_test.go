@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// executed runs one of this file's programs as the command of --exec.
+// executed runs a program of programs_test.go as the command of --exec, and returns what Run observed.
 func executed(t *testing.T, name string) *Document {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -32,7 +32,7 @@ func executed(t *testing.T, name string) *Document {
 	return d
 }
 
-// faultsOf returns the faults of the findings, and the names of their locks.
+// faultsOf returns the faults in the findings, sorted, and the names of the locks that have these faults.
 func faultsOf(d *Document) (found, about []string) {
 	for _, f := range d.Findings {
 		if f.Fault != "" {
@@ -43,8 +43,8 @@ func faultsOf(d *Document) (found, about []string) {
 	return slices.Compact(found), slices.Compact(about)
 }
 
-// Each planted fault causes its finding and no other.
-func TestPlantedFaultsOfCommandsAreFound(t *testing.T) {
+// Each planted fault must cause its finding and no other finding.
+func TestPlantedCommandFaultsAreFound(t *testing.T) {
 	t.Parallel()
 	for name, p := range planted {
 		t.Run(name, func(t *testing.T) {
@@ -70,8 +70,8 @@ func TestPlantedFaultsOfCommandsAreFound(t *testing.T) {
 	}
 }
 
-// Correct locks and caches cause no finding about a fault.
-func TestGoodCommandsAreSilent(t *testing.T) {
+// Correct locks and caches must cause no finding about a fault.
+func TestCorrectCommandsCauseNoFindings(t *testing.T) {
 	t.Parallel()
 	names := slices.Collect(maps.Keys(good))
 	for _, strategy := range []string{
@@ -106,8 +106,9 @@ func TestGoodCommandsAreSilent(t *testing.T) {
 	}
 }
 
-// However a command ends, none of its descendants is left running, and neither is its Redis.
-func TestNothingOfACommandIsLeft(t *testing.T) {
+// Neither the descendants of a command nor its Redis may keep running, whether the command succeeds, fails or is
+// interrupted.
+func TestCommandLeavesNoProcesses(t *testing.T) {
 	t.Parallel()
 	const stubborn = `trap "" TERM; `
 	for _, test := range []struct {
@@ -155,7 +156,7 @@ func TestNothingOfACommandIsLeft(t *testing.T) {
 	}
 }
 
-// processesWith returns the processes that have a text in their environment or arguments.
+// processesWith returns the processes whose environment or arguments contain text.
 func processesWith(t *testing.T, text string) (all []string) {
 	t.Helper()
 	dirs, err := filepath.Glob("/proc/[0-9]*")
@@ -174,8 +175,9 @@ func processesWith(t *testing.T, text string) (all []string) {
 	return all
 }
 
-// If a command sends nothing to its Redis, no threshold passes. A command that sh does not find is an error.
-func TestCommandsThatShowNothing(t *testing.T) {
+// If a command sends nothing to its Redis, each threshold must count as crossed. A command that sh does not find must
+// cause an error.
+func TestCommandWithoutTraffic(t *testing.T) {
 	t.Parallel()
 	d, err := Run(t.Context(), Running{Line: "true"}, Options{Top: 1})
 	if err != nil {

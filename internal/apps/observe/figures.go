@@ -8,8 +8,8 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// tally is a histogram of durations in ns, by the middle of the bin. A bin is narrower than 0.4 % of its values, so
-// thousands of locks need little memory.
+// tally is a histogram of durations in ns. It maps the largest value of each bin to the number of durations in the bin.
+// A bin is narrower than 0.8 % of its values. The tallies of thousands of locks need little memory.
 type tally map[int64]int64
 
 // add counts a duration in µs.
@@ -23,7 +23,6 @@ func (t *tally) add(us int64) {
 	(*t)[(ns>>width+1)<<width-1]++
 }
 
-// merge adds the durations of another tally.
 func (t *tally) merge(other tally) {
 	if *t == nil && len(other) > 0 {
 		*t = tally{}
@@ -42,7 +41,8 @@ func (t tally) histogram() results.Histogram {
 	return h
 }
 
-// durations are the holds, the waits or the gaps of a lock.
+// durations are the holds, the waits or the gaps of a lock, in separate tallies by how they ended. Only the durations
+// in ended are known in full. All others are lower bounds.
 type durations struct {
 	ended, gaveUp, open tally
 	longest             results.Bound
@@ -62,7 +62,8 @@ func (d *durations) stay(us int64) {
 	d.note(us, true)
 }
 
-// giveUp counts a wait in µs that ended without the lock.
+// giveUp counts the wait, in µs, of a client that stopped trying. The wait that this client would have needed to get
+// the lock is at least as long.
 func (d *durations) giveUp(us int64) {
 	d.gaveUp.add(us)
 	d.note(us, true)
@@ -95,7 +96,7 @@ func (d durations) distribution() results.Distribution {
 	return described
 }
 
-// figures are the counts and durations of one lock, or the sum of several.
+// figures are the counts and durations of one lock, or the sums over several locks.
 type figures struct {
 	Counts
 
@@ -118,14 +119,15 @@ type figures struct {
 	shapes       [len(shapes)]int64
 }
 
-// Counts are the counts of a lock that the document and the thresholds contain.
+// Counts counts the operations and faults of a lock. The document lists these counts, and thresholds limit them.
 type Counts struct {
 	Acquisitions int64 `json:"acquisitions"`
 	Tries        int64 `json:"tries"`
 	Commands     int64 `json:"commands"` // of clients and of scripts, on the lock and its queues, signals and channels
 	Releases     int64 `json:"releases"` // leases that ended by a delete
 	Renewals     int64 `json:"renewals"`
-	// Expired counts leases that ended by their TTL. LateReleases counts releases whose lease had ended before.
+	// Expired counts leases that ended by their TTL. LateReleases counts releases that arrived after the end of their
+	// lease.
 	Expired      int64 `json:"expired"`
 	LateReleases int64 `json:"late_releases"`
 	// OthersDeleted counts deletes without a compare that ended the lease of another client. Overwritten counts leases
@@ -139,21 +141,21 @@ type Counts struct {
 	TTLApart       int64 `json:"ttl_apart"`   // leases that got their TTL by a second command
 	// RenewalsStopped counts leases that were renewed and still ended by their TTL.
 	RenewalsStopped int64 `json:"renewals_stopped"`
-	// SharedValue counts tries with the value that held the lock, which shows that several clients use the same value.
+	// SharedValue counts tries with the value of the current holder. Such a try shows that several clients use this value.
 	SharedValue int64 `json:"shared_value"`
 	IdleRelease int64 `json:"idle_releases"` // releases that released nothing
 	GaveUp      int64 `json:"gave_up"`       // waits of several tries whose client stopped trying
 	TriedOnce   int64 `json:"tried_once"`    // waits of a single try whose client did not try again
 	Open        int64 `json:"open_waits"`    // waits that were open at the end of the capture
 	AtStart     int64 `json:"held_at_start"` // releases of leases that were granted before the capture
-	// Nameless is 1 if a part of the lock's name is undefined, null or None, as of a variable without a value.
+	// Nameless is 1 if the lock's name contains undefined, null or None, which shows that a variable had no value;
+	// otherwise 0.
 	Nameless int64 `json:"nameless"`
 }
 
-// unsafe returns the number of faults by which two clients can hold the lock, or no client can ever obtain it.
+// unsafe returns the number of faults that let two clients hold the lock, or that keep every client from obtaining it.
 func (c Counts) unsafe() int64 { return c.OthersDeleted + c.Overwritten + c.WithoutTTL + c.SharedValue }
 
-// add adds the figures of another lock.
 func (f *figures) add(o *figures) {
 	f.Counts.add(o.Counts)
 	f.holds.merge(o.holds)

@@ -9,13 +9,13 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// fault is a kind of misuse of a lock.
+// fault describes one kind of lock misuse: the count that reveals the misuse, and the finding that explains it.
 type fault struct {
 	name string                // JSON name of its count
 	says func(c Counts) string // the text of the finding; "" if the lock does not have the fault
 }
 
-// faults is in descending order of severity.
+// faults lists the kinds of misuse in descending order of severity, which is also the order of the findings.
 var faults = []fault{
 	{"without_ttl", func(c Counts) string {
 		return some(c.WithoutTTL, "lease", "has", "have", "no TTL: if the client crashes, the lock stays held forever")
@@ -72,7 +72,6 @@ var faults = []fault{
 	}},
 }
 
-// expired returns a text with the number of leases that ended by their TTL.
 func expired(c Counts) string {
 	return some(c.Expired, "lease", "ended", "ended", "by the TTL, not by a release")
 }
@@ -92,7 +91,7 @@ func (d *Document) noteFaults(locks []*key, name func(string) string) {
 // rule returns the text of a finding about a lock's figures; "" if the rule does not apply.
 type rule func(l Lock, f *figures) string
 
-// rules is in descending order of importance.
+// rules lists the rules in descending order of importance, which is also the order of the findings.
 var rules = []rule{
 	func(l Lock, f *figures) string {
 		const enough = 10
@@ -100,18 +99,18 @@ var rules = []rule{
 		if l.IdleRelease < enough || share < 1 {
 			return ""
 		}
-		return fmt.Sprintf("%s released nothing and caused %.0f %% of this lock's commands: this library releases after "+
-			"each failed try", words.Count(int(l.IdleRelease), "release"), share)
+		return fmt.Sprintf("%s released nothing and caused %.0f %% of this lock's commands: the client library releases "+
+			"after each failed try", words.Count(int(l.IdleRelease), "release"), share)
 	},
 	func(l Lock, _ *figures) string {
 		const much, long = 90, 2
 		switch {
 		case l.HeldPercent >= much && l.Waiting >= 1:
-			return fmt.Sprintf("it is held %.0f %% of the time while %s clients wait: only shorter holds or more "+
+			return fmt.Sprintf("the lock is held %.0f %% of the time while %s clients wait: only shorter holds or more "+
 				"locks shorten the waits", l.HeldPercent, results.Short(l.Waiting))
 		case l.Wait.P99 == nil || l.Hold.P50 == nil || l.Gap.P50 == nil || l.Gap.Count < 10:
 		case l.Gap.P50.NS > l.Hold.P50.NS/long:
-			return fmt.Sprintf("it is held %.0f %% of the time, yet one wait in a hundred takes %s: after a release "+
+			return fmt.Sprintf("the lock is held %.0f %% of the time, yet one wait in a hundred takes %s: after a release "+
 				"it is free for %s (median) although clients wait", l.HeldPercent, l.Wait.P99, l.Gap.P50)
 		}
 		return ""
@@ -119,7 +118,7 @@ var rules = []rule{
 	func(l Lock, _ *figures) string {
 		const enough = 50
 		if failed := l.Tries - l.Acquisitions; l.TriesPer != nil && *l.TriesPer >= 2 && failed >= enough {
-			return fmt.Sprintf("%.0f %% of its tries find it held; an acquisition needs %s tries",
+			return fmt.Sprintf("%.0f %% of the tries fail because the lock is held; an acquisition takes %s tries on average",
 				100*float64(failed)/float64(l.Tries), results.Short(*l.TriesPer))
 		}
 		return ""
@@ -146,8 +145,8 @@ var rules = []rule{
 	},
 }
 
-// some returns a sentence of a count, its noun, its verb and the rest; "" for a count of 0. one and many are the verb
-// in the singular and in the plural.
+// some returns a sentence such as "2 releases were late", which it joins from the count n, the noun, the verb and the
+// rest. The verb is one for a count of 1, and many for a larger count. For a count of 0, some returns "".
 func some(n int64, noun, one, many, rest string) string {
 	if n == 0 {
 		return ""
@@ -165,7 +164,8 @@ func percentOf(commands int64, l Lock) float64 {
 	return 100 * float64(commands) / float64(max(1, l.Commands))
 }
 
-// mostNamed is the number of locks for which the findings of one rule are listed separately.
+// mostNamed is the largest number of findings that one rule adds. Further locks to which the rule applies are only
+// counted.
 const mostNamed = 2
 
 // note adds the findings of the rules about the listed locks.
@@ -177,7 +177,8 @@ func (d *Document) note(locks []*key) {
 	}
 }
 
-// noteOne adds the findings of one rule or fault: the first mostNamed, and then only the number of further locks.
+// noteOne adds the findings of one rule or fault for the first mostNamed locks to which it applies. It appends the
+// number of further such locks to the last finding.
 func (d *Document) noteOne(fault string, locks int, says func(lock int) (about, says string)) {
 	found := 0
 	for i := range locks {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Limits for the memory of keys, because a stream may be hostile.
+// Limits for the keys, which protect the memory against a hostile stream.
 const (
 	mostKeys    = 20_000  // followed at the same time
 	mostWaiters = 200_000 // of all keys
@@ -17,7 +17,7 @@ const (
 	mostDatabases = 64 // databases whose last FLUSHDB is stored
 )
 
-// id is the name of a key in its database.
+// id identifies a key by its database and its name.
 type id struct {
 	database int
 	name     string
@@ -32,7 +32,8 @@ type key struct {
 	empty  int64 // time of the last deletion of all keys that has been applied to lock, µs
 }
 
-// keys are the followed keys. If there are more than mostKeys, a key that was not used for a long time is dropped.
+// keys are the followed keys. When there are mostKeys, the next new key replaces a key that was not used for a long
+// time.
 type keys struct {
 	all    map[id]*key
 	used   *list.List // of *key, the last used first
@@ -60,8 +61,8 @@ func (ks *keys) find(database int, name []byte) *key {
 	return k
 }
 
-// emptied records that all keys of a database, or of all databases, were deleted. update applies it to each key at its
-// next use.
+// emptied records that all keys of a database, or of all databases, were deleted. update applies this to each key at
+// the next use of the key.
 func (ks *keys) emptied(database int, all bool, at int64) {
 	if _, known := ks.empty[database]; all || !known && len(ks.empty) >= mostDatabases {
 		ks.allEmpty = at
@@ -70,7 +71,7 @@ func (ks *keys) emptied(database int, all bool, at int64) {
 	ks.empty[database] = at
 }
 
-// update ends the lease of a key if all keys have been deleted since it was used.
+// update ends the lease of a key if all keys have been deleted since the last use of the key.
 func (ks *keys) update(k *key) {
 	if at := max(ks.allEmpty, ks.empty[k.database]); at > k.empty {
 		k.lock.emptied(at)
@@ -78,7 +79,7 @@ func (ks *keys) update(k *key) {
 	}
 }
 
-// follow returns a key and follows it from now on; nil if its name is too long.
+// follow returns a key and follows it from now on. It returns nil if the key's name is too long.
 func (ks *keys) follow(database int, name []byte, at int64) *key {
 	if k := ks.find(database, name); k != nil || len(name) > longestKey {
 		return k
@@ -96,7 +97,7 @@ func (ks *keys) follow(database int, name []byte, at int64) *key {
 	return k
 }
 
-// drop drops one of the keys that were not used for longest, preferably one without a lease and waiters.
+// drop stops following one of the least recently used keys, preferably a key without a lease and without waiters.
 func (ks *keys) drop() {
 	const looked = 64
 	place := ks.used.Back()
@@ -112,14 +113,15 @@ func (ks *keys) drop() {
 	ks.forget(k)
 }
 
-// ofLock matches the names of locks. noName matches names that contain a variable without a value.
+// ofLock matches the names of locks. noName matches names that a program built from a variable without a value.
 var (
 	ofLock = regexp.MustCompile(`(?i:(?:^|[^a-z])(?:lock|locks|mutex|lease|shedlock)(?:$|[^a-z]))|` +
 		`[a-z](?:Lock|Mutex|Lease)(?:$|[^a-z])`)
 	noName = regexp.MustCompile(`(?:^|[^A-Za-z0-9_])(?:undefined|null|None)(?:$|[^A-Za-z0-9_])`)
 )
 
-// named reports whether a key is a lock by its name: it has the prefix, or without a prefix, it matches ofLock.
+// named reports whether a name shows that its key is a lock: the name begins with the prefix or, if no prefix is given,
+// matches ofLock.
 func (ks *keys) named(name []byte) bool {
 	if ks.prefix != "" {
 		return bytes.HasPrefix(name, []byte(ks.prefix))
@@ -127,11 +129,12 @@ func (ks *keys) named(name []byte) bool {
 	return len(name) <= longestKey && ofLock.Match(name)
 }
 
-// isLock reports whether a key is a lock. If there is a prefix, it decides. Otherwise a key is a lock if
-//   - its owner is compared in the same step in which it is deleted, or it is a hash like Redisson's locks,
-//   - it has a name such as lock:order:7,
-//   - or clients rarely read it, and it is deleted after a GET, or the same owner tries it again and it is deleted, or
-//     the same owner tries it again more than once.
+// isLock reports whether a key is a lock. If a prefix is given, exactly the keys with this prefix are locks. Otherwise
+// a key is a lock if
+//   - the owner is compared in the same step in which the key is deleted, or the key is a hash like Redisson's locks,
+//   - the key has a name such as lock:order:7,
+//   - or clients rarely read the key, and the key is deleted after a GET, or the same owner tries again and the key is
+//     deleted, or the same owner tries again more than once.
 //
 // The conditions of the last case exclude caches, which are also filled by SET NX.
 func (ks *keys) isLock(k *key) bool {
@@ -153,7 +156,7 @@ func (ks *keys) isLock(k *key) bool {
 	return f.apart > 0 || f.again > 0 && f.plain > 0 || f.again > 1 && f.SharedValue == 0
 }
 
-// script is the purpose of a script, as far as its executions have shown it.
+// script stores what the executions of a script have shown about its purpose.
 type script struct {
 	does  act // tries, releases or renews; nothing if it is not yet known
 	owner int // index of the owner in the arguments; −1 if it is not yet known

@@ -7,11 +7,17 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// lock is the state of a key: its lease and its waiters, in the order and by the clock of Redis.
+// This file reconstructs the leases and waits of one key. Its functions are in this order: the ends of leases, tries,
+// proofs that a waiter is the holder, handlers for the operations that observer.do finds, and the ends of waits.
 //
-// MONITOR does not show the reply to a bare SET NX. It took the lock if the earlier commands left the lock free. At the
-// first commands on a key, it is not known whether the lock is free. These tries count as refused until a release,
-// which contains the owner, proves that one of them took the lock.
+// Times are in µs by Redis's clock, but the ends of TTLs, freeBy and forgotten are in ms. Each handler calls advance
+// first, so that an expired lease is over before the command counts. held is never true while known is false.
+
+// lock is the state of a key: its lease and its waiters. The order of events and their times are those of Redis.
+//
+// MONITOR does not show the reply to a bare SET NX. A SET NX took the lock if the earlier commands left the lock free.
+// At the first commands on a key, it is not known whether the lock is free. The tries among these commands count as
+// refused until a release, which contains the owner, proves that one of them took the lock.
 type lock struct {
 	figures
 	seen    int64 // when the key was first used, µs
@@ -24,17 +30,16 @@ type lock struct {
 	pooled  bool // an owner used several connections, or several owners shared one connection
 	// byOthers counts deletes by the connections of other clients. It is ignored if pooled is true, because then a
 	// connection does not identify a client.
-	byOthers int64
-	looked   int64 // GETs by clients during the lease
-	freed    int64 // when the last lease ended, µs
-	ranOut   int64 // when a TTL last ended a lease, µs
-	watcher  mark  // the connection of the last WATCH, whose transaction compares the owner before it deletes
-	glances  []glance
-	journal  *journal // nil if no trace is needed
-	of       *named
+	byOthers     int64
+	looked       int64 // GETs by clients during the lease
+	freed        int64 // when the last lease ended, µs
+	ranOut       int64 // when a TTL last ended a lease, µs
+	watcher      mark  // the connection of the last WATCH, whose transaction compares the owner before it deletes
+	pendingReads []pendingRead
+	journal      *journal // nil if no trace is needed
+	of           *named
 }
 
-// lease is the current lease of a lock.
 type lease struct {
 	owner, from mark  // the value of the key, and the connection of the client
 	asked, at   int64 // the first try and the grant, µs
@@ -59,8 +64,8 @@ type lost struct {
 	owner, from mark
 	forgotten   int64 // when its release is no longer expected, ms
 	// deleted counts deletes that may have ended the leases of other clients. Each client deletes once. So if the first
-	// delete after an expiry belongs to the expired lease, each later holder loses its lease to the delete of the
-	// previous holder, until a delete finds no lock.
+	// delete after an expiry is that of the expired lease's client, it ends the lease of the next holder. That holder's
+	// own delete then ends the lease of the holder after it, and so on, until a delete finds no lock.
 	deleted int64
 }
 
@@ -73,7 +78,8 @@ type try struct {
 	hash, bare  bool
 }
 
-// advance ends the lease if its TTL has ended. Like Redis, it compares whole ms.
+// advance ends the lease if its TTL has expired at the instant at. Like Redis, it keeps the lease until the end of the
+// millisecond in which the TTL expires.
 func (l *lock) advance(at int64) {
 	now := at / 1000
 	if l.held && l.lease.until > 0 && now > l.lease.until {
@@ -85,7 +91,7 @@ func (l *lock) advance(at int64) {
 	l.lost = slices.DeleteFunc(l.lost, func(past lost) bool { return now > past.forgotten })
 }
 
-// expire ends a lease without a release.
+// expire ends a lease whose TTL has ended. If the holder had shortened the TTL, the end counts as a release.
 func (l *lock) expire(at int64) {
 	if l.lease.leaving {
 		l.release(at)
@@ -105,8 +111,7 @@ func (l *lock) countExpiry() {
 	}
 }
 
-// emptied ends the lease because all keys of the database were deleted, as tests do between two cases. It counts no
-// fault.
+// emptied ends the lease because all keys of the database were deleted, as between two test cases. This is no fault.
 func (l *lock) emptied(at int64) {
 	if l.advance(at); l.held {
 		l.finish(at)
@@ -121,6 +126,7 @@ func (l *lock) lose(at, deleted int64) {
 	if l.lease.until > 0 {
 		ttl = max(0, l.lease.until-l.lease.at/1000)
 	}
+	// The client may have crashed. Its release is no longer expected after ten times the lease's TTL.
 	const patience = 10 // TTLs
 	l.lost = append(l.lost, lost{l.lease.owner, l.lease.from, at/1000 + patience*max(ttl, 1000), deleted})
 	if len(l.lost) > mostLost {
@@ -134,7 +140,7 @@ func (l *lock) finish(at int64) {
 		l.WithoutTTL++
 	}
 	l.holds.end(at - l.lease.at)
-	l.come(arrival{
+	l.addArrival(arrival{
 		at: l.lease.asked, end: at, hold: max(0, at-l.lease.at), owner: l.lease.owner, granted: l.lease.at,
 	})
 	l.heldUS += max(0, at-l.lease.at)
@@ -148,13 +154,13 @@ func (l *lock) release(at int64) {
 	l.finish(at)
 }
 
-// refuse counts a try that did not take the lock.
+// refuse counts a try that did not take the lock. It stores a new waiter only if room is true.
 func (l *lock) refuse(t try, room bool) {
 	l.Tries++
 	w := l.waiters[t.owner]
 	switch {
 	case w != nil:
-		l.asksAgain(w, t.at)
+		l.countRetry(w, t.at)
 		l.pooled = l.pooled || w.from != t.from
 	case !room:
 		return
@@ -170,12 +176,12 @@ func (l *lock) refuse(t try, room bool) {
 	w.tries++
 }
 
-// soon is the assumed longest pause of a polling client, and the time after its last try for which a waiter counts as
-// the user of its connection, in µs.
+// soon is the assumed longest pause of a polling client, in µs. A waiter counts as the user of its connection for this
+// long after its last try.
 const soon = int64(time.Second / time.Microsecond)
 
-// asksAgain counts another try of a waiter. After a pause longer than soon, the try may belong to a new wait.
-func (l *lock) asksAgain(w *waiter, at int64) {
+// countRetry counts another try of a waiter. After a pause longer than soon, the try may belong to a new wait.
+func (l *lock) countRetry(w *waiter, at int64) {
 	if at-w.last <= soon {
 		l.again++
 	}
@@ -185,8 +191,8 @@ func (l *lock) asksAgain(w *waiter, at int64) {
 	l.pauses.add(at - w.last)
 }
 
-// shares reports whether another waiter uses the same connection, so that connections do not identify clients. Of many
-// waiters it checks only a few.
+// shares reports whether another waiter recently used the connection of the try t, so that connections do not identify
+// clients. If there are more than 64 waiters, it checks only one of them.
 func (l *lock) shares(t try) bool {
 	const most = 64
 	for owner, w := range l.waiters {
@@ -197,11 +203,12 @@ func (l *lock) shares(t try) bool {
 	return false
 }
 
-// grant counts a try that took the lock, and begins its lease.
+// grant counts a try that took the lock, and begins its lease. The time since the last lease is a gap only if the
+// client of this try was already waiting when that lease ended.
 func (l *lock) grant(t try) {
 	l.Tries++
 	if w := l.waiters[t.owner]; w != nil {
-		l.asksAgain(w, t.at)
+		l.countRetry(w, t.at)
 		l.pooled = l.pooled || w.from != t.from && t.bare
 		if l.freed > w.first {
 			l.gaps.end(t.at - l.freed)
@@ -231,13 +238,13 @@ func (l *lock) begin(t try) {
 	}
 }
 
-// values are the arguments of a script.
+// values are the marks of a script's arguments.
 type values []mark
 
 func (v values) has(m mark) bool { return m != 0 && slices.Contains(v, m) }
 
 // proveBy makes a waiter the holder, if it is the only waiter whose value is among the arguments of a script that only
-// a holder calls. It ignores the value but.
+// a holder calls. An argument equal to the mark in but does not count.
 func (l *lock) proveBy(v values, but mark) {
 	found, owner := 0, mark(0)
 	for at, each := range v {
@@ -250,8 +257,9 @@ func (l *lock) proveBy(v values, but mark) {
 	}
 }
 
-// proveFrom makes a waiter the holder by its connection, from which a command came that only a holder sends. This is
-// less certain than proveBy, because several waiters may share a connection.
+// proveFrom handles a command that only a holder sends, but without the holder's value. It makes a waiter the holder if
+// it is the only waiter on the connection from, or the only waiter at all. This is less certain than proveBy, because
+// several waiters may share a connection.
 func (l *lock) proveFrom(from mark) {
 	found, owner := 0, mark(0)
 	for each, w := range l.waiters {
@@ -268,11 +276,12 @@ func (l *lock) proveFrom(from mark) {
 	}
 }
 
-// mostCompared is the largest number of waiters that proveFrom and waitsBy compare with a connection. It bounds their
-// time.
+// mostCompared is the largest number of waiters that proveFrom and waitsBy compare with a connection. This limit bounds
+// the time of both functions.
 const mostCompared = 1000
 
-// prove makes a waiter the holder since its last try, because it has sent a command that only a holder sends.
+// prove makes the waiter with the value owner the holder, because that waiter has sent a command that only a holder
+// sends. Its lease begins with its last try.
 func (l *lock) prove(owner mark) {
 	w := l.waiters[owner]
 	switch {
@@ -293,11 +302,13 @@ func (l *lock) prove(owner mark) {
 	l.begin(try{owner: owner, from: w.from, at: w.last, until: w.until})
 }
 
-// asks handles a try that takes the lock if the lock is free.
-func (l *lock) asks(t try, room bool) {
+// handleTry handles a try that takes the lock if the lock is free. A bare SET NX with the holder's value comes from
+// another client with the same value, because a holder does not try again.
+func (l *lock) handleTry(t try, room bool) {
 	l.advance(t.at)
 	switch {
 	case !l.known:
+		// Clients use similar TTLs, so a lease from before the capture ends before the TTL that this try would have set.
 		if t.until > 0 {
 			l.freeBy = max(l.freeBy, t.until)
 		}
@@ -334,6 +345,7 @@ func (l *lock) takes(t try, args values) {
 	case args.has(l.lease.owner):
 		l.compared++
 		l.release(t.at)
+	// advance keeps a lease in the last millisecond of its TTL, but the script found the lock free.
 	case l.lease.until > 0 && t.at/1000 >= l.lease.until:
 		l.expire(t.at)
 	default: // the delete did not appear in the stream, for example an eviction
@@ -345,7 +357,7 @@ func (l *lock) takes(t try, args values) {
 	l.grant(t)
 }
 
-// overwritten handles a SET without NX.
+// overwritten handles a SET without NX. Such a SET is a fault if it replaced the lease of another client.
 func (l *lock) overwritten(t try) {
 	l.advance(t.at)
 	if l.held && l.lease.owner == t.owner {
@@ -361,7 +373,8 @@ func (l *lock) overwritten(t try) {
 	l.begin(t)
 }
 
-// freedBy handles a script that compared the owner with an argument and then deleted the lock.
+// freedBy handles a script that compared the owner with an argument and then deleted the lock. The comparison shows
+// that the argument was the holder's value, even if the capture contains no try of the holder.
 func (l *lock) freedBy(at int64, args values) {
 	l.compared++
 	l.advance(at)
@@ -376,7 +389,7 @@ func (l *lock) freedBy(at int64, args values) {
 	l.known, l.freed = true, at
 }
 
-// idle handles a release that released nothing. It is late if it belongs to a lost lease, and idle otherwise.
+// idle counts a release that released nothing: as late if it belongs to a lost lease, and as idle if it does not.
 func (l *lock) idle(at, commands int64, args values) {
 	l.advance(at)
 	late := slices.IndexFunc(l.lost, func(past lost) bool { return args.has(past.owner) })
@@ -389,7 +402,9 @@ func (l *lock) idle(at, commands int64, args values) {
 	l.idleCommands += commands
 }
 
-// deleted handles a delete without a compare in the same step. Only the connection shows which client sent it.
+// deleted handles a delete without a compare in the same step. Only the connection shows which client sent it. Without
+// a lease, the delete is the late release of a lost lease, a delete of a free lock, or the release of a lease from
+// before the capture. During a lease, the delete is the holder's release, or was sent by another or an unknown client.
 func (l *lock) deleted(at int64, from mark) {
 	l.advance(at)
 	looked, watched := l.looked > 0, l.watcher == from
@@ -403,6 +418,7 @@ func (l *lock) deleted(at int64, from mark) {
 	if !l.known {
 		l.proveFrom(from)
 	}
+	// A delete in a transaction that watches the key is safe, because the client compares the owner before it.
 	own := slices.IndexFunc(l.lost, func(past lost) bool { return past.from == from })
 	if free := l.known && !l.held && len(l.lost) == 0; !free && !watched {
 		l.UnsafeReleases++
@@ -421,6 +437,7 @@ func (l *lock) deleted(at int64, from mark) {
 		l.known, l.freed = true, at
 	case looked || !l.pooled && l.lease.from == from:
 		l.release(at)
+	// A client that lost a lease or waits is not the holder. If most releases compare, a plain DEL is not a release.
 	case !l.pooled && (own >= 0 || l.waitsBy(from) || l.compared > l.plain):
 		l.byOthers++
 		if own >= 0 {
@@ -440,7 +457,7 @@ func (l *lock) deleted(at int64, from mark) {
 	}
 }
 
-// waitsBy reports whether a waiter used this connection last.
+// waitsBy reports whether a waiter sent its last try over this connection.
 func (l *lock) waitsBy(from mark) bool {
 	for _, w := range l.waiters {
 		if w.from == from || len(l.waiters) > mostCompared {
@@ -450,7 +467,7 @@ func (l *lock) waitsBy(from mark) bool {
 	return false
 }
 
-// renewed handles a command that changes the end of a lease. args are the arguments of the script; nil without one.
+// renewed handles a command that changes the end of a lease. args are the script's arguments; nil without a script.
 func (l *lock) renewed(s step, at int64, from mark, args values) {
 	l.advance(at)
 	if !l.known {
@@ -460,6 +477,7 @@ func (l *lock) renewed(s step, at int64, from mark, args values) {
 			l.proveFrom(from)
 		}
 	}
+	// An EXPIRE with an invalid TTL returned an error, and without a holder there is nothing to renew.
 	if !l.held || s.ttl == 0 && s.word == expire {
 		return
 	}
@@ -486,7 +504,7 @@ func (l *lock) renewed(s step, at int64, from mark, args values) {
 	l.lease.until = s.ttl
 }
 
-// isRead handles a client that reads the key outside a script.
+// isRead counts a client's read of the key. During a lease, the read may be the first half of a release by GET and DEL.
 func (l *lock) isRead(at int64) {
 	if l.advance(at); l.held {
 		l.looked++
@@ -495,7 +513,7 @@ func (l *lock) isRead(at int64) {
 	}
 }
 
-// patience returns the 99th percentile of the pauses between two tries of a wait, in µs; soon if there are only a few.
+// patience returns the p99 of the pauses between successive tries, in µs, or soon if there are too few pauses.
 func (l *lock) patience() int64 {
 	const enough = 20
 	pauses := l.pauses.histogram()
@@ -505,7 +523,7 @@ func (l *lock) patience() int64 {
 	return results.Estimate(results.Observations{Ended: pauses}, nil).Quantile(0.99).NS / 1000
 }
 
-// quiet returns the time without a try after which a waiter counts as having given up, in µs.
+// quiet returns how long, in µs, a waiter may send no try before it counts as having given up.
 func (l *lock) quiet() int64 {
 	const times = 4
 	if p := l.patience(); p < soon {
@@ -524,7 +542,7 @@ func (l *lock) giveUp(at int64) (forgotten int) {
 		if at-w.last <= quiet {
 			continue
 		}
-		l.come(arrival{at: w.first, end: w.last, hold: -1, once: w.tries == 1, owner: owner})
+		l.addArrival(arrival{at: w.first, end: w.last, hold: -1, once: w.tries == 1, owner: owner})
 		if delete(l.waiters, owner); w.tries == 1 {
 			l.TriedOnce++
 		} else {
@@ -546,7 +564,7 @@ func (l *lock) close(at int64) {
 			l.WithoutTTL++
 		}
 		l.holds.stay(at - l.lease.at)
-		l.come(arrival{at: l.lease.asked, end: at, hold: -1, owner: l.lease.owner, granted: l.lease.at})
+		l.addArrival(arrival{at: l.lease.asked, end: at, hold: -1, owner: l.lease.owner, granted: l.lease.at})
 		l.heldUS += at - l.lease.at
 		l.held = false
 	}
@@ -555,8 +573,8 @@ func (l *lock) close(at int64) {
 	}
 	l.byOthers = 0
 	l.giveUp(at)
-	// If many values were tried only once, the library uses a new value after its first try. Then the open waits with one
-	// try belong to the same clients as other waits.
+	// If many values were tried only once, the library uses a new value after its first try. An open wait with a single
+	// try then belongs to a client that is counted under its next value.
 	once, patience := l.TriedOnce, l.patience()
 	for _, w := range l.waiters {
 		if w.tries == 1 && at-w.last > patience {
@@ -568,7 +586,7 @@ func (l *lock) close(at int64) {
 		l.of.renames = changes
 	}
 	for owner, w := range l.waiters {
-		l.come(arrival{at: w.first, end: at, hold: -1, once: w.tries == 1, owner: owner})
+		l.addArrival(arrival{at: w.first, end: at, hold: -1, once: w.tries == 1, owner: owner})
 		if w.tries == 1 && changes {
 			l.TriedOnce++
 			continue

@@ -14,7 +14,7 @@ import (
 )
 
 // stream converts lines such as "120 c1 SET k a NX PX 50" (the time in ms, the client, the command) to a MONITOR
-// stream. In a line of a script, > replaces the client. # stands for a blank within an argument.
+// stream. A command of a script has > in place of the client. # stands for a space within an argument.
 func stream(lines ...string) string {
 	var text strings.Builder
 	for _, line := range lines {
@@ -36,7 +36,6 @@ func stream(lines ...string) string {
 	return text.String()
 }
 
-// observed returns the document of a stream.
 func observed(t *testing.T, options Options, lines ...string) *Document {
 	t.Helper()
 	if options.Top == 0 {
@@ -49,7 +48,7 @@ func observed(t *testing.T, options Options, lines ...string) *Document {
 	return d
 }
 
-// known are lines after which the lock k is known to be free.
+// known contains the lines of a release by script, after which the lock k is known to be free.
 var known = []string{"0 c9 EVALSHA rel 1 k z", "0 > GET k", "0 > DEL k"}
 
 func TestLeasesAreReconstructed(t *testing.T) {
@@ -287,7 +286,7 @@ func TestWaitsAndHolds(t *testing.T) {
 	}
 }
 
-func TestCachesAreNoLocks(t *testing.T) {
+func TestCachesAreNotLocks(t *testing.T) {
 	t.Parallel()
 	var lines []string
 	for i := range 200 { // a cache, markers of finished work, and a semaphore
@@ -325,8 +324,9 @@ func TestKeysCanBeHidden(t *testing.T) {
 	}
 }
 
-// If ctx ends, Read returns the figures up to then.
-func TestReadingCanBeStopped(t *testing.T) {
+// The test reads an endless stream with a context that was already done. Read must end, and must return the figures of
+// the commands that it has read.
+func TestReadEndsWithContext(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -342,7 +342,8 @@ type repeated string
 
 func (r repeated) Read(to []byte) (int, error) { return copy(to, r), nil }
 
-// Many keys and owners do not exceed the limits for memory, and dropped locks still count.
+// However many keys and owners a stream has, the stored keys and waiters must stay within their limits, and dropped
+// locks must still count.
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	var text strings.Builder

@@ -12,10 +12,10 @@ import (
 	"github.com/lockbench/lockbench/internal/store/redis/servers"
 )
 
-// A live capture ends as soon as it reaches its limit of time or of commands, or as soon as the server's output buffer
-// for MONITOR exceeds a limit. A second connection checks the size of that buffer.
+// A live capture ends when it reaches its time limit or its limit of commands, or when the server's output buffer for
+// MONITOR exceeds a limit. A second connection checks the size of that buffer.
 const (
-	// UsualFor is the default duration of a live capture, and LongestFor the maximum.
+	// UsualFor is the default duration of a live capture. LongestFor is the longest duration that a user can choose.
 	UsualFor   = 5 * time.Second
 	LongestFor = time.Minute
 	// UsualLines is the default maximum number of commands of a live capture.
@@ -29,7 +29,7 @@ const (
 
 const closed = "the server closed the connection"
 
-// Live limits how long a server is observed.
+// Live has the limits of a live capture.
 type Live struct {
 	For   time.Duration // 0 means no limit
 	Lines int64         // commands of clients and of scripts; 0 means no limit
@@ -59,7 +59,7 @@ func Watch(ctx context.Context, at servers.Options, live Live, options Options) 
 	return d, m.Close()
 }
 
-// capture reads the MONITOR of a server.
+// capture reads the MONITOR stream of a server until it reaches one of its limits, and stores the reason why it ended.
 type capture struct {
 	monitor  *servers.Monitor
 	live     Live
@@ -78,14 +78,13 @@ func newCapture(m *servers.Monitor, live Live, o *observer) *capture {
 	return &capture{monitor: m, live: live, observer: o, scanner: s}
 }
 
-// document returns the figures, and why the capture ended.
 func (c *capture) document(options Options) *Document {
 	d := c.observer.document(c.scanner.counted, options)
 	d.Stopped, d.Cut = c.why, c.cut
 	return d
 }
 
-// run reads until the capture ends. When it returns, the guard has ended.
+// run reads until the capture ends. When run returns, the guard has ended.
 func (c *capture) run(ctx context.Context) {
 	watching, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var guard sync.WaitGroup
@@ -101,7 +100,8 @@ func (c *capture) run(ctx context.Context) {
 	guard.Wait()
 }
 
-// read reads the stream until it ends.
+// read passes each command to the observer, until the stream ends or it has read as many commands as live.Lines. A
+// stream that ends by itself is a fault.
 func (c *capture) read() {
 	for {
 		if c.live.reading != nil {
@@ -144,8 +144,8 @@ func (c *capture) end(why string, cut bool) {
 	c.monitor.Stop()
 }
 
-// guard checks the server's output buffer for MONITOR every guardEvery. It ends the capture if the buffer exceeds the
-// limit or its size is not known, because a full buffer can use up the server's memory.
+// guard checks the server's output buffer for MONITOR every guardEvery. A full buffer can use up the server's memory.
+// So guard ends the capture if the buffer exceeds the limit or its size is not known.
 func (c *capture) guard(ctx context.Context) {
 	ticks := time.NewTicker(guardEvery)
 	defer ticks.Stop()
@@ -156,7 +156,7 @@ func (c *capture) guard(ctx context.Context) {
 			err = c.monitor.Kill(asking)
 			if err == nil {
 				const kb = 1 << 10
-				err = fmt.Errorf("the server's output buffer for MONITOR grew to %d KB, and lockbench allows %d KB: the "+
+				err = fmt.Errorf("the server's output buffer for MONITOR grew to %d KB, above the limit of %d KB: the "+
 					"server sends faster than lockbench reads, so lockbench ended MONITOR", held/kb, c.live.held/kb)
 			}
 		}

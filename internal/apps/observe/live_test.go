@@ -22,11 +22,11 @@ import (
 	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
-// at returns the options to reach a server.
 func at(url string) servers.Options { return servers.Options{Address: url, RunID: store.NewRunID()} }
 
-// fight makes clients of spin contend for one lock, and returns the total number of their leases.
-func fight(t *testing.T, server *redistest.Server, clients, leases int) int {
+// contendForLock lets clients contend for one lock of the strategy spin until each client has had the given number of
+// leases. It returns the total number of leases.
+func contendForLock(t *testing.T, server *redistest.Server, clients, leases int) int {
 	t.Helper()
 	v, err := strategies.NewVariant("spin", nil)
 	if err != nil {
@@ -63,8 +63,9 @@ func fight(t *testing.T, server *redistest.Server, clients, leases int) int {
 	return clients * leases
 }
 
-// The figures of a live capture match the leases of contending clients, and Ctrl-C returns the figures up to then.
-func TestAServerIsObservedLive(t *testing.T) {
+// The figures of a live capture must match the leases of contending clients. If the capture is interrupted, Watch must
+// return the figures up to then.
+func TestLiveCaptureMatchesLeases(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	client := server.Client(t)
@@ -74,8 +75,8 @@ func TestAServerIsObservedLive(t *testing.T) {
 	var busy sync.WaitGroup
 	busy.Go(func() {
 		<-begun
-		fight(t, server, 1, 1) // a release proves that the lock is free
-		leases = 1 + fight(t, server, 6, 30)
+		contendForLock(t, server, 1, 1) // a release proves that the lock is free
+		leases = 1 + contendForLock(t, server, 6, 30)
 		time.Sleep(300 * time.Millisecond) // time for the rest of the stream to arrive
 		interrupt()
 	})
@@ -94,7 +95,8 @@ func TestAServerIsObservedLive(t *testing.T) {
 	if faults, _ := faultsOf(d); len(faults) > 0 {
 		t.Errorf("found %v", faults)
 	}
-	// Clients send commands when they connect, and the script of each release executes two commands.
+	// The commands that clients send when they connect belong to no lock. More than 40 would mean that the capture's own
+	// commands were counted.
 	if own := d.Capture.Commands - l.Commands; own > 40 {
 		t.Errorf("%d commands are of no lock: are those of the reader left out?", own)
 	}
@@ -111,8 +113,8 @@ func calls(t *testing.T, client redis.UniversalClient) map[string]int64 {
 	return replies.ParseInfo(text).Calls()
 }
 
-// A capture ends at its limit of time, even on an idle server, and at its limit of commands.
-func TestALiveCaptureEnds(t *testing.T) {
+// A capture must end at its time limit, even on an idle server, and at its limit for the number of commands.
+func TestLiveCaptureEndsAtLimits(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, "--requirepass", "se/cret")
 	url := strings.Replace(server.URL(), "//", "//:se%2Fcret@", 1)
@@ -137,8 +139,8 @@ func TestALiveCaptureEnds(t *testing.T) {
 	}
 }
 
-// Watch uses TLS, and a password that is not in the address, as a run does.
-func TestAnEncryptedServerIsObserved(t *testing.T) {
+// Watch must refuse an untrusted certificate, and must accept a trusted one together with a password from the options.
+func TestLiveCaptureOverTLS(t *testing.T) {
 	t.Parallel()
 	cert, key := redistest.Certificate(t)
 	free, err := launch.FreePort()
@@ -159,8 +161,8 @@ func TestAnEncryptedServerIsObserved(t *testing.T) {
 	}
 }
 
-// If lockbench reads more slowly than the server sends, it ends MONITOR before the server's memory is full.
-func TestASlowReaderIsStopped(t *testing.T) {
+// If lockbench reads more slowly than the server sends, lockbench must end MONITOR before the server's memory is full.
+func TestSlowReaderEndsMonitor(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	client := server.Client(t)
@@ -179,7 +181,7 @@ func TestASlowReaderIsStopped(t *testing.T) {
 	live := Live{For: LongestFor, held: 1 << 20, Begun: func() { close(begun) }}
 	live.reading = func() { <-flooded }
 	d, err := Watch(t.Context(), at(server.URL()), live, Options{Top: 5})
-	if err != nil || !d.Cut || !strings.Contains(d.Stopped, "lockbench allows 1024 KB: the server sends faster") {
+	if err != nil || !d.Cut || !strings.Contains(d.Stopped, "above the limit of 1024 KB: the server sends faster") {
 		t.Fatalf("%v, %+v", err, d)
 	}
 	list, err := client.ClientList(t.Context()).Result()
@@ -200,8 +202,9 @@ func TestASlowReaderIsStopped(t *testing.T) {
 	t.Log(d.Stopped)
 }
 
-// If the server ends, the document has the figures up to then and reports the end as a fault.
-func TestAServerThatEnds(t *testing.T) {
+// The test kills the server during a capture. The document must contain what was captured before, and must say that the
+// server stopped.
+func TestServerEndsDuringCapture(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	d, err := Watch(t.Context(), at(server.URL()), Live{For: LongestFor, Begun: server.Kill}, Options{Top: 5})
@@ -214,8 +217,8 @@ func TestAServerThatEnds(t *testing.T) {
 	}
 }
 
-// The rights in docs/ACL.md suffice, and the error lists all rights that a user lacks.
-func TestRightsToObserve(t *testing.T) {
+// The rights in docs/ACL.md must suffice for a live capture. If a user lacks rights, the error must list all of them.
+func TestObserveRights(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	client := server.Client(t)

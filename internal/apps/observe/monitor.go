@@ -1,7 +1,13 @@
 // Package observe reconstructs the contention of locks from a captured Redis MONITOR stream. The data flows through the
-// files in this order: monitor.go parses lines, commands.go converts them to steps, shapes.go recognizes operations on
-// locks in the steps of a command or script, keys.go stores the keys and decides which are locks, leases.go
-// reconstructs leases and waits, figures.go counts them, document.go presents the result, and findings.go explains it.
+// files in this order:
+//   - monitor.go parses lines.
+//   - commands.go converts the commands to steps.
+//   - shapes.go recognizes operations on locks in the steps of a command or script.
+//   - keys.go stores the keys and decides which keys are locks.
+//   - leases.go reconstructs leases and waits.
+//   - figures.go counts leases and waits.
+//   - document.go presents the result.
+//   - findings.go explains the result.
 package observe
 
 import (
@@ -17,7 +23,7 @@ import (
 	"github.com/lockbench/lockbench/internal/untrusted"
 )
 
-// Limits for lines, because a stream may be hostile.
+// Limits for the lines of a stream, which protect the memory against a hostile stream.
 const (
 	longestLine = 64 << 10 // bytes; the rest of a longer line is ignored
 	mostArgs    = 256      // per command
@@ -28,7 +34,7 @@ const (
 //	1700000000.123456 [0 127.0.0.1:50412] "SET" "order:7" "f3a9" "NX" "PX" "30000"
 //	1700000000.123460 [0 lua] "GET" "order:7"
 //
-// Its bytes are valid until the next line is read.
+// The bytes of a line are valid until the next line is read.
 type line struct {
 	at       int64 // Redis's clock, µs
 	database int
@@ -39,7 +45,6 @@ type line struct {
 	cut      bool // arguments are missing, because the line or the command is too long
 }
 
-// scanner reads the lines of a stream.
 type scanner struct {
 	in    *bufio.Reader
 	texts []byte // buffer for the line's arguments, without escapes
@@ -50,7 +55,7 @@ type scanner struct {
 	first error // about the first malformed line
 }
 
-// counted has the numbers of lines that were read from a stream.
+// counted counts the lines and commands that were read from a stream.
 type counted struct {
 	number    int64 // all lines
 	commands  int64
@@ -68,8 +73,8 @@ func newScanner(in io.Reader) *scanner {
 }
 
 // next reads the next command. It skips blank lines and the reply OK to MONITOR. It counts and skips lines that are not
-// from MONITOR, because tools write messages in between; only the first line must be from MONITOR. At the end it
-// returns io.EOF.
+// from MONITOR, because tools write messages between the lines of MONITOR. Only the first line must be from MONITOR. At
+// the end it returns io.EOF.
 func (s *scanner) next() (*line, error) {
 	for {
 		text, err := s.in.ReadSlice('\n')
@@ -113,14 +118,14 @@ func (s *scanner) next() (*line, error) {
 	}
 }
 
-// ended returns the error for the end of a stream: io.EOF, or why the stream cannot be used.
+// ended returns the error for the end of a stream: io.EOF, or the reason why the stream cannot be used.
 func (s *scanner) ended(err error) error {
 	switch {
 	case !errors.Is(err, io.EOF):
 		return fmt.Errorf("read line %d: %w", s.number+1, err)
 	case len(s.own) > 0: // a live server may have received no command
 	case s.commands == 0:
-		return errors.New("the stream has no line of MONITOR" + howToCapture)
+		return errors.New("the stream contains no line from MONITOR" + howToCapture)
 	case s.malformed > s.commands:
 		return fmt.Errorf("most lines are not from MONITOR; the first: %w", s.first)
 	}
@@ -139,7 +144,7 @@ func (s *scanner) refuse(text []byte, expected string) error {
 		s.number, untrusted.Printable(strconv.Quote(string(text))), expected, howToCapture)
 }
 
-// parse parses a line. If long is set, text is only the beginning of the line.
+// parse parses a line. If long is set, text is a line that was cut off because it is too long.
 func (s *scanner) parse(text []byte, long bool) error {
 	l := &s.line
 	*l = line{args: l.args[:0], cut: long}
@@ -212,7 +217,8 @@ func (l *line) origin(text []byte) (rest []byte, ok bool) {
 	return text[end+2:], true
 }
 
-// argument parses one argument and appends it to texts, without quotes and escapes. Redis escapes by sdscatrepr.
+// argument parses one quoted argument, and appends its value to texts. Redis has escaped the argument by its function
+// sdscatrepr.
 func (s *scanner) argument(text []byte) (rest []byte, ok bool) {
 	if text[0] != '"' {
 		return nil, false
@@ -266,7 +272,7 @@ func (s *scanner) argument(text []byte) (rest []byte, ok bool) {
 	return text[1:], true
 }
 
-// digit returns the value of a hexadecimal digit; −1 if c is not one.
+// digit returns the value of a hexadecimal digit; −1 if c is not a hexadecimal digit.
 func digit(c byte) int {
 	switch {
 	case c >= '0' && c <= '9':

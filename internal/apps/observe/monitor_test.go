@@ -9,7 +9,6 @@ import (
 	"testing"
 )
 
-// scanned returns all commands of a stream as text.
 func scanned(text string) (lines []string, err error) {
 	s := newScanner(strings.NewReader(text))
 	for {
@@ -28,7 +27,7 @@ func scanned(text string) (lines []string, err error) {
 	}
 }
 
-func TestLinesOfMonitor(t *testing.T) {
+func TestMonitorLines(t *testing.T) {
 	t.Parallel()
 	const at = "1700000000.123456 "
 	long := strings.Repeat("v", 2*longestLine)
@@ -65,12 +64,12 @@ func TestLinesOfMonitor(t *testing.T) {
 	}
 }
 
-func TestOtherStreamsAreRefused(t *testing.T) {
+func TestOtherInputIsRefused(t *testing.T) {
 	t.Parallel()
 	const head = "1700000000.123456 [0 a:1] "
 	for _, test := range []struct{ text, want string }{
-		{"", "no line of MONITOR"},
-		{"OK\n", "no line of MONITOR"},
+		{"", "no line from MONITOR"},
+		{"OK\n", "no line from MONITOR"},
 		{"OK\nhello\n", `line 2 is not from a MONITOR stream: found "hello", expected a time`},
 		{"17000000001234.123456 [0 a:1] \"PING\"\n", "expected a time"},
 		{"1700000000.1234 [0 a:1] \"PING\"\n", "expected a time"},
@@ -93,7 +92,7 @@ func TestOtherStreamsAreRefused(t *testing.T) {
 	}
 }
 
-// Any stream results in a document or an error.
+// FuzzRead tests that no stream makes Read panic, and that the figures of its document are never negative.
 func FuzzRead(f *testing.F) {
 	const at = "1700000000.%06d [0 %s] %s\n"
 	for _, commands := range [][]string{

@@ -14,7 +14,8 @@ import (
 // This file joins the captures of the nodes of a Redlock (https://redis.io/docs/latest/develop/clients/patterns/
 // distributed-locks/). A client holds that lock while a majority of the nodes has its value. So a lease begins with the
 // grant that completes the majority, and ends with the delete or the end of a TTL after which there is no majority. The
-// times of these events are from the nodes' clocks, so differences between the clocks are errors of holds and waits.
+// times of these events are from the nodes' clocks, so differences between the clocks cause errors in the holds and
+// waits.
 
 // ReadNodes reconstructs the contention of Redlocks from one MONITOR stream per node.
 func ReadNodes(ctx context.Context, nodes []io.Reader, options Options) (*Document, error) {
@@ -50,13 +51,14 @@ func ReadNodes(ctx context.Context, nodes []io.Reader, options Options) (*Docume
 	return d, nil
 }
 
-// join adds the figures of all nodes to those of the first, and replaces those that a majority decides.
+// join adds the figures of all nodes to those of the first node. It then replaces the leases and waits of each lock
+// with those of the Redlock (see decide).
 func join(nodes []*observer) (*observer, error) {
 	all := nodes[0]
 	votes := map[id][]arrival{}
 	for n, o := range nodes {
 		if o.foldedN > 0 || o.journal.dropped > 0 {
-			return nil, fmt.Errorf("capture %d has more than %d keys or %d waits, and lockbench cannot join more: "+
+			return nil, fmt.Errorf("capture %d has more than %d keys or %d waits, the most that lockbench can join: "+
 				"cut all captures to a shorter time", n+1, mostKeys, mostArrivals)
 		}
 		for _, k := range o.keys.all {
@@ -78,7 +80,7 @@ func join(nodes []*observer) (*observer, error) {
 	return all, nil
 }
 
-// include adds the keys and figures of another node's capture.
+// include adds the keys and figures of other, the capture of another node.
 func (o *observer) include(other *observer) {
 	o.first, o.now = min(o.first, other.first), max(o.now, other.now)
 	o.backwards += other.backwards
@@ -96,8 +98,8 @@ func (o *observer) include(other *observer) {
 	}
 }
 
-// decide replaces the leases and waits of single nodes by those of the Redlock, which a majority of the nodes granted.
-// A vote is a lease of an owner on one node, or a wait of an owner without a lease.
+// decide replaces the leases and waits on single nodes with those of the Redlock, which a majority of the nodes
+// granted. A vote is an owner's lease on one node, or an owner's wait on one node that led to no lease.
 func (l *lock) decide(votes []arrival, nodes int, end int64) {
 	f := &l.figures
 	f.Tries = (f.Tries + int64(nodes)/2) / int64(nodes) // one try of a client is one try at each node
@@ -134,11 +136,11 @@ func (l *lock) decide(votes []arrival, nodes int, end int64) {
 			l.Releases++
 			free = max(free, t.to)
 		}
-		l.come(arrival{at: t.asked, end: t.to, hold: hold})
+		l.addArrival(arrival{at: t.asked, end: t.to, hold: hold})
 	}
 }
 
-// unheard counts a wait that no grant by a majority has ended.
+// unheard counts a wait that did not end with a grant by a majority.
 func (l *lock) unheard(wait arrival, end int64) {
 	waited := wait.end - wait.at
 	switch {
@@ -153,16 +155,17 @@ func (l *lock) unheard(wait arrival, end int64) {
 		waited = end - wait.at
 	}
 	l.waitedUS += waited
-	l.come(arrival{at: wait.at, end: wait.end, hold: -1, once: wait.once})
+	l.addArrival(arrival{at: wait.at, end: wait.end, hold: -1, once: wait.once})
 }
 
-// term is an owner's lease on a majority.
+// term is the time for which an owner had its value on a majority of the nodes. Its times are in µs.
 type term struct {
 	asked, from, to int64
 	open            bool // the lease had not ended at the end of the capture
 }
 
-// elect returns the leases of one owner, and its wait after the last lease; nil if there is none.
+// elect returns the leases of one owner. It also returns the wait after the owner's last lease, or nil if there is no
+// such wait. end is the end of the capture, in µs.
 func elect(votes []arrival, majority int, end int64) (leases []term, wait *arrival) {
 	type event struct {
 		at     int64

@@ -11,8 +11,9 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// The figures from the joined captures of a Redlock's nodes match the operations of its clients.
-func TestNodesAreJoined(t *testing.T) {
+// The test captures MONITOR on three nodes while clients use a Redlock. The joined captures must show as many leases,
+// holds and waits as the engine counted, and no fault of the lock.
+func TestJoinedNodeCaptures(t *testing.T) {
 	t.Parallel()
 	for _, strategy := range []string{"redlock", "redsync"} {
 		t.Run(strategy, func(t *testing.T) {
@@ -33,7 +34,7 @@ func TestNodesAreJoined(t *testing.T) {
 	}
 }
 
-func TestAMajorityDecides(t *testing.T) {
+func TestLeaseNeedsMajorityOfNodes(t *testing.T) {
 	t.Parallel()
 	take := func(ms int, owner string) string { return fmt.Sprintf("%d %s SET k %s NX PX 500", ms, owner, owner) }
 	give := func(ms int, owner string) []string {

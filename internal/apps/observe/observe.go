@@ -9,10 +9,17 @@ import (
 	"time"
 )
 
+// This file turns the lines of a stream into operations on locks. take collects a command, or a script with its
+// commands, in a unit. handle finds what the unit did to each of its keys (a deed), and do applies each deed to the
+// state of its lock in leases.go. attribute counts the commands.
+//
+// The stream may be endless or hostile, so the observer limits everything that it stores: keys, waiters, scripts, and
+// the steps of a unit. forget and sweep add the figures of dropped keys and waiters to the result.
+
 // linesBetween is the number of lines between two checks of the context. A check for each line would take too long.
 const linesBetween = 4096
 
-// Options select what to read from a stream, and what to show.
+// Options select what Read and Watch read, and what the document shows.
 type Options struct {
 	Prefix   string // keys with this prefix are the locks; if it is "", locks are recognized by their use
 	HashKeys bool   // show hashes in place of the names of keys
@@ -20,7 +27,7 @@ type Options struct {
 	Trace    bool   // keep the arrivals of clients, for WriteTrace and WriteWorkload
 }
 
-// observer reads a stream.
+// observer reconstructs the locks of one stream, line by line. Only one goroutine may use it.
 type observer struct {
 	marks   hasher
 	keys    *keys
@@ -38,12 +45,12 @@ type observer struct {
 	journal *journal // nil if no trace is needed
 	folded  figures  // sum of the locks that are no longer followed
 	foldedN int      // number of these locks
-	caches  aside
-	unclear aside // semaphores
+	caches  nonLocks
+	unclear nonLocks // semaphores
 }
 
-// aside counts keys that are not locks, and keeps a few of their names. The document lists them separately.
-type aside struct {
+// nonLocks counts keys that are not locks, and keeps a few of their names. The document lists them separately.
+type nonLocks struct {
 	keys     int
 	commands int64
 	names    []string
@@ -51,7 +58,7 @@ type aside struct {
 
 const namesAside = 3
 
-func (a *aside) add(name string, commands int64) {
+func (a *nonLocks) add(name string, commands int64) {
 	a.keys++
 	a.commands += commands
 	if len(a.names) < namesAside {
@@ -59,8 +66,7 @@ func (a *aside) add(name string, commands int64) {
 	}
 }
 
-// include adds the keys of another stream.
-func (a *aside) include(other aside) {
+func (a *nonLocks) include(other nonLocks) {
 	a.keys += other.keys
 	a.commands += other.commands
 	a.names = append(a.names, other.names[:min(len(other.names), namesAside-len(a.names))]...)
@@ -89,7 +95,7 @@ func Read(ctx context.Context, in io.Reader, options Options) (*Document, error)
 	return d, nil
 }
 
-// read processes a stream to its end, or until ctx ends; then stopped is true.
+// read processes a stream until it ends or ctx ends. stopped is true if ctx ended first.
 func (o *observer) read(ctx context.Context, in io.Reader) (s *scanner, stopped bool, err error) {
 	s = newScanner(in)
 	for !stopped {
@@ -120,7 +126,8 @@ func newObserver(options Options) *observer {
 	return o
 }
 
-// tick processes a command of lockbench's own connection, of which only the time matters.
+// tick processes a command of lockbench's own connection. Only its time matters: it shows that time passes even if the
+// clients send nothing.
 func (o *observer) tick(at int64) {
 	if o.first == 0 {
 		o.first = at
@@ -128,8 +135,8 @@ func (o *observer) tick(at int64) {
 	o.now = max(o.now, at)
 }
 
-// take processes a line. MONITOR shows the commands of a script after the client's EVAL. If a time is earlier than the
-// previous one, take uses the previous one, because durations must not be negative.
+// take processes a line. The commands of a script follow the client's EVAL as separate lines. If a line has an earlier
+// time than the previous line, take uses the previous time, because durations must not be negative.
 func (o *observer) take(l *line) {
 	if o.first == 0 {
 		o.first, o.now = l.at, l.at
@@ -143,6 +150,7 @@ func (o *observer) take(l *line) {
 	if !l.inner {
 		o.flush()
 		o.begin(l)
+		// EVAL itself is not a step, because the commands that its script executes follow as separate lines.
 		if o.unit.script != 0 {
 			return
 		}
@@ -153,6 +161,7 @@ func (o *observer) take(l *line) {
 		l.at = o.unit.at // Redis uses one time for all commands of a script
 		o.unit.lines++
 	}
+	// A script in an endless loop must not use up the memory.
 	if len(o.unit.steps) < mostArgs {
 		o.unit.steps = o.steps(l, o.name, o.unit.steps)
 	}
@@ -165,6 +174,7 @@ func (o *observer) begin(l *line) {
 	if !scripted(string(o.name)) || len(l.args) < 2 {
 		return
 	}
+	// u.script must not be 0, because 0 means that the unit is a plain command.
 	u.script = max(1, o.marks.of(l.args[1]))
 	for _, arg := range l.args[2:] {
 		u.args = append(u.args, o.marks.of(arg))
@@ -177,6 +187,7 @@ func (o *observer) flush() {
 	if len(u.steps) > 0 {
 		o.handle(u)
 	}
+	// The slices are reused to save allocations, because a stream can have millions of units.
 	*u = unit{args: u.args[:0], steps: u.steps[:0]}
 }
 
@@ -189,11 +200,11 @@ type deed struct {
 }
 
 // handle finds the operation of a unit on each key, by the words of all commands on that key, and applies it. The main
-// key is the one whose use is most certainly that of a lock, not just the first: Redisson's unlock latch, for example,
-// belongs to a lock. A weaker key in the same unit becomes a part of the main key, unless it was acquired as a lock
-// before.
+// key is the key that is most certainly a lock, not just the first key: Redisson's unlock latch, for example, belongs
+// to a lock. A weaker key in the same unit becomes a part of the main key, unless it was acquired as a lock before.
 func (o *observer) handle(u *unit) {
 	done := o.deeds[:0]
+	// A unit without a client belongs to a script that began before the capture.
 	inScript := u.script != 0 || u.from == 0
 	for i, s := range u.steps {
 		if slices.ContainsFunc(u.steps[:i], func(before step) bool { return before.key == s.key }) {
@@ -227,6 +238,8 @@ func (o *observer) handle(u *unit) {
 			d.key.partOf = main
 		}
 		lock := d.key
+		// The only operation that counts on a part of a lock is joining the lock's queue. It counts as a refused try for the
+		// lock.
 		if queued := d.last.word == queue; queued != (lock.partOf != nil) {
 			continue
 		} else if queued {
@@ -237,8 +250,8 @@ func (o *observer) handle(u *unit) {
 	o.attribute(u, main, done)
 }
 
-// strength rates how certainly the key is a lock: 2 if only locks are used in this way, 1 if markers next to a lock are
-// also used in this way, and 0 if the operation shows nothing.
+// strength rates how certainly an operation shows that its key is a lock: 2 for operations on locks only, 1 for
+// operations that libraries also use on markers next to a lock, and 0 for all other operations.
 func (d deed) strength() int {
 	switch d.is {
 	case grants:
@@ -268,8 +281,8 @@ func (s step) and(next step) step {
 	return s
 }
 
-// attribute counts each command of the unit once. Commands on another lock count for that lock. All others, such as
-// those on queues and channels, count for the main key.
+// attribute counts each command of the unit once. A command on a lock other than the main key counts for that lock. All
+// other commands, such as commands on queues and channels, count for the main key.
 func (o *observer) attribute(u *unit, main *key, done []deed) {
 	if main == nil {
 		main = done[0].key
@@ -293,17 +306,19 @@ func (o *observer) attribute(u *unit, main *key, done []deed) {
 		rest -= own
 	}
 	main.lock.Commands += rest
+	// A blocking pop shows that the lock's library lets waiters sleep until a signal.
 	if done[0].last.word == sleep && done[0].key.partOf == main {
 		main.lock.signals++
 	}
 }
 
 // do applies a deed to its lock. The first executions of a script may only read the lock. When a later execution shows
-// the purpose of the script, do records it and corrects the glances by recall and releasedBefore.
+// the purpose of the script, do records it and corrects the pending reads by recall and releasedBefore.
 func (o *observer) do(u *unit, d deed, l *lock) {
 	t := try{owner: d.last.value, from: u.from, at: u.at, until: d.last.ttl, bare: u.script == 0}
 	t.hash = d.at >= 0 && shapes[d.at].name == hashLock
 	s := o.scriptOf(u)
+	// A renewal that found no lease sends the same commands as a refused try.
 	if d.is == refused && s.does == renews {
 		d.is = nothing
 	}
@@ -314,9 +329,10 @@ func (o *observer) do(u *unit, d deed, l *lock) {
 	switch d.is {
 	case tries:
 		s.takes(u, t.owner)
-		l.asks(t, o.waiters < mostWaiters)
+		l.handleTry(t, o.waiters < mostWaiters)
 	case grants:
 		s.takes(u, t.owner)
+		// Another client sent this script, which hands the lock over to a waiter.
 		if !u.args.has(t.owner) {
 			l.recall(t.owner)
 		}
@@ -334,6 +350,8 @@ func (o *observer) do(u *unit, d deed, l *lock) {
 			s.does = releases
 			l.releasedBefore()
 		}
+		// Within a script, the shape shows whether the compare succeeded. Outside a script, only the state of the lock shows
+		// the result of the compare.
 		if d.last.word == delIFEQ && u.script == 0 {
 			o.deleteIfEqual(l, u, d.last)
 		} else {
@@ -351,7 +369,7 @@ func (o *observer) do(u *unit, d deed, l *lock) {
 		}
 		l.renewed(d.last, u.at, u.from, args)
 	case looks:
-		o.look(l, s, u, t, d)
+		o.handleRead(l, s, u, t, d)
 	case reads:
 		l.isRead(u.at)
 	case counts:
@@ -361,16 +379,18 @@ func (o *observer) do(u *unit, d deed, l *lock) {
 	case watches:
 		l.watcher = u.from
 	}
+	// A deed changes only the waiters of its lock, so the others need no recount.
 	o.waiters += len(l.waiters) - before
 	if o.waiters >= mostWaiters {
 		o.sweep()
 	}
 }
 
-// look handles an execution of a script that only read the lock. If other executions show that the script tries, this
-// one found the lock held; if they show that it releases, this one released nothing. If its purpose is not known yet,
-// look stores a glance. A script that reads the TTL is a try, because its client sleeps for the TTL.
-func (o *observer) look(l *lock, s *script, u *unit, t try, d deed) {
+// handleRead handles an execution of a script that only read the lock. The execution found the lock held if other
+// executions show that the script acquires, and it released nothing if they show that the script releases. If the
+// purpose of the script is not known yet, handleRead stores a pending read. A script that reads the TTL is a try,
+// because its client sleeps for the TTL.
+func (o *observer) handleRead(l *lock, s *script, u *unit, t try, d deed) {
 	waits := d.last.word == pttl
 	for owner := range l.waiters {
 		if s.does != nothing || !waits {
@@ -379,10 +399,11 @@ func (o *observer) look(l *lock, s *script, u *unit, t try, d deed) {
 		s.takes(u, owner)
 	}
 	if s.does == nothing && u.script != 0 {
-		l.glance(glance{s, slices.Clone(u.args), u.from, u.at, u.lines, waits})
+		l.addPendingRead(pendingRead{s, slices.Clone(u.args), u.from, u.at, u.lines, waits})
 	}
 	switch s.does {
 	case tries:
+		// A holder that runs the script has read its own lock and was not refused.
 		if t.owner = s.ownerOf(u); t.owner == 0 || l.held && l.lease.owner == t.owner {
 			return
 		}
@@ -394,7 +415,8 @@ func (o *observer) look(l *lock, s *script, u *unit, t try, d deed) {
 }
 
 // deleteIfEqual handles DELEX and DELIFEQ. MONITOR does not show their replies, so the known owner of the lease decides
-// whether the command deleted the lock.
+// whether the command deleted the lock. If the holder is not known, a waiter with this value counts as the holder,
+// because a client releases only what it holds.
 func (o *observer) deleteIfEqual(l *lock, u *unit, s step) {
 	is := values{s.value}
 	l.advance(u.at)
@@ -426,7 +448,7 @@ func (s *script) takes(u *unit, owner mark) {
 	}
 }
 
-// ownerOf returns the owner among the arguments; 0 if it is not known.
+// ownerOf returns the owner, which is one of the script's arguments. It returns 0 if the owner is not known.
 func (s *script) ownerOf(u *unit) mark {
 	if s.owner < 0 || s.owner >= len(u.args) {
 		return 0
@@ -434,8 +456,10 @@ func (s *script) ownerOf(u *unit) mark {
 	return u.args[s.owner]
 }
 
-// sweep bounds the memory for waiters. It drops those that have stopped trying, and all waiters if that is not enough.
+// sweep bounds the memory for waiters. It drops the waiters that have stopped trying. If this is not enough, it drops
+// all waiters.
 func (o *observer) sweep() {
+	// At the time never, in µs, every waiter counts as having stopped trying.
 	const never = int64(1) << 60
 	for _, at := range []int64{o.now, never} {
 		for _, k := range o.keys.all {
@@ -448,7 +472,7 @@ func (o *observer) sweep() {
 }
 
 // forget adds the figures of a key that is no longer followed to the sum of the dropped locks, to the caches or to the
-// semaphores. If there is a prefix, it ignores caches and semaphores.
+// semaphores. If the user has set a prefix, it ignores caches and semaphores.
 func (o *observer) forget(k *key) {
 	o.waiters -= len(k.lock.waiters)
 	o.close(k)
@@ -470,6 +494,7 @@ func (o *observer) close(k *key) {
 	o.keys.update(k)
 	k.lock.close(o.now)
 	if k.lock.of != nil {
+		// The journal keeps arrivals at all keys, because only the end of the capture shows which keys are locks.
 		k.lock.of.lock = o.keys.isLock(k)
 	}
 	if k.lock.Nameless = 0; noName.MatchString(k.name) {
@@ -477,7 +502,6 @@ func (o *observer) close(k *key) {
 	}
 }
 
-// seconds returns the duration of the capture.
 func (o *observer) seconds() float64 {
 	return (time.Duration(o.now-o.first) * time.Microsecond).Seconds()
 }

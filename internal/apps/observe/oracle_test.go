@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	m.Run()
 }
 
-// monitored returns the output of a server's MONITOR while do runs.
+// monitored calls the function do and returns what the server at address sends to a MONITOR connection during the call.
 func monitored(t *testing.T, address string, do func()) []byte {
 	t.Helper()
 	connection, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", address)
@@ -58,13 +58,14 @@ func monitored(t *testing.T, address string, do func()) []byte {
 	return captured.Bytes()
 }
 
-// runObserved measures a strategy while it captures MONITOR, and returns the run, the observed lock and the document.
+// runObserved runs a strategy on one server and captures that server's MONITOR. It returns the engine's run, the run's
+// lock as seen in the capture, and the whole document. change may edit the workload.
 func runObserved(t *testing.T, strategy string, change func(*workloads.Spec)) (results.Run, Lock, *Document) {
 	t.Helper()
 	return runOnNodes(t, 1, strategy, change)
 }
 
-// runOnNodes is like runObserved, on several independent nodes.
+// runOnNodes is like runObserved, but starts several independent servers and joins their captures.
 func runOnNodes(
 	t *testing.T, nodes int, strategy string, change func(*workloads.Spec),
 ) (results.Run, Lock, *Document) {
@@ -115,8 +116,8 @@ func runOnNodes(
 	return results.Run{}, Lock{}, nil
 }
 
-// within fails the test if seen differs from is by more than the given share plus edges, the number of events at the
-// edges of the window.
+// within fails the test if the observed count `seen` differs from the true count `is` by more than share × is + edges.
+// edges allows for events just before or after the window.
 func within(t *testing.T, what string, seen, is, share, edges float64) {
 	t.Helper()
 	if math.Abs(seen-is) > share*is+edges {
@@ -124,9 +125,9 @@ func within(t *testing.T, what string, seen, is, share, edges float64) {
 	}
 }
 
-// The figures from the capture must match those of the engine. They differ only by leases and tries after the engine's
-// window, at most two per client.
-func TestItsOwnLocksAreObserved(t *testing.T) {
+// The figures from the capture must match those of the engine. The capture also contains leases and tries after the end
+// of the engine's window, at most two for each client.
+func TestObservedLocksMatchEngine(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		strategy, shape, library string
@@ -134,7 +135,7 @@ func TestItsOwnLocksAreObserved(t *testing.T) {
 	}{
 		{"spin", "SET NX; compare and delete in a script", "redis-py", true},
 		{"setnx-expire", "SETNX; compare and delete in a script", "by hand", true},
-		// The clients of the next two share connections, so a delete does not show which client sent it.
+		// The clients of the following two strategies share connections, so a delete does not show which client sent it.
 		{"setnx-expire:check=false", "SETNX; DEL", "by hand", true},
 		{"setnx-expire:check=get", "SETNX; DEL", "by hand", true},
 		{"redsync", "SET NX; compare and delete in a script", "redsync", false},
@@ -144,8 +145,8 @@ func TestItsOwnLocksAreObserved(t *testing.T) {
 		{"fair", "HINCRBY and PEXPIRE in a script; HINCRBY −1 and DEL in a script", "Redisson", true},
 		{"fenced", "HINCRBY and PEXPIRE in a script; HINCRBY −1 and DEL in a script", "Redisson", true},
 		{"blpop", "SET NX in a script; compare and delete in a script", "blpop", true},
-		// The engine counts tries of handoff differently: a waiter joins the queue once, and another client's release
-		// grants it the lock.
+		// The capture and the engine count handoff's tries differently: a waiter joins the queue only once, and another
+		// client's release later grants it the lock.
 		{"handoff", "GET and SET in a script; compare and delete in a script", "handoff", false},
 	} {
 		t.Run(test.strategy, func(t *testing.T) {
@@ -188,8 +189,8 @@ func TestItsOwnLocksAreObserved(t *testing.T) {
 	}
 }
 
-// Locks with planted faults cause the findings about these faults.
-func TestPlantedFaultsAreObserved(t *testing.T) {
+// Each lock has a fault, such as a missing TTL. The document must report that fault.
+func TestPlantedLockFaultsAreFound(t *testing.T) {
 	t.Parallel()
 	overrun := func(w *workloads.Spec) { // some holds end after the TTL
 		w.TTL = workloads.Duration(60 * time.Millisecond)
@@ -211,7 +212,8 @@ func TestPlantedFaultsAreObserved(t *testing.T) {
 		run, seen, _ := runObserved(t, "setnx-expire:check=false", overrun)
 		t.Logf("observed %+v, safety %+v", seen.Counts, run.Safety)
 		within(t, "leases", float64(seen.Acquisitions), float64(run.Speed.Acquisitions), 0, 16)
-		// The clients share connections, so only later commands show that a delete ended the lease of another client.
+		// The clients share connections, so the delete alone does not show that it ended another client's lease. Later
+		// commands do.
 		if seen.Expired == 0 || seen.OthersDeleted == 0 || seen.TTLApart == 0 {
 			t.Errorf("observed %+v", seen.Counts)
 		}

@@ -23,8 +23,8 @@ type child struct {
 	reaped bool // another process group may have the ID by now
 }
 
-// begin starts a command. The kernel kills the command when this process ends. When the command ends, begin's goroutine
-// kills its descendants, including those in another session.
+// begin starts a command. The kernel kills the command when lockbench ends. When the command ends, a goroutine kills
+// its descendants, including those in another session.
 func begin(cmd *exec.Cmd) (*child, error) {
 	mark := "OBSERVED_BY_LOCKBENCH_" + rand.Text() + "=1" // unique, since lockbench may run lockbench
 	p := &child{cmd: cmd, mark: mark, exited: make(chan struct{})}
@@ -56,7 +56,6 @@ func begin(cmd *exec.Cmd) (*child, error) {
 	return p, <-started
 }
 
-// terminate sends SIGTERM to the command and its process group.
 func (p *child) terminate() { p.signal(syscall.SIGTERM) }
 
 // kill kills the command and its descendants.

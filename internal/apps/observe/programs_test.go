@@ -15,9 +15,10 @@ import (
 	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
-// The test binary runs itself as the command of --exec: with the word program and a name, it is one of these programs.
+// The test binary runs itself as the command of --exec. With the arguments program and NAME, it runs one of the
+// programs in this file.
 
-// client is a client with a single connection, like one in a separate process.
+// client has one connection, like a client in a separate process. Its methods panic on errors.
 type client struct {
 	*redis.Client
 	ctx context.Context
@@ -36,14 +37,12 @@ func connected(ctx context.Context, variable string) client {
 	return client{c, ctx}
 }
 
-// take polls until it obtains the lock.
 func (c client) take(key, value string, ttl time.Duration) {
 	for !c.try(key, value, ttl) {
 		time.Sleep(2 * time.Millisecond) // between two tries of a client that polls
 	}
 }
 
-// try tries once.
 func (c client) try(key, value string, ttl time.Duration) bool {
 	words := []any{"set", key, value, "nx"}
 	if ttl > 0 {
@@ -78,7 +77,8 @@ const (
 	short = 60 * time.Millisecond
 )
 
-// planted has programs with one fault each, and the names of the counts that must report it.
+// planted maps the name of a program with one fault to the key that it locks, the JSON names of the counts that must
+// report the fault, and the program itself.
 var planted = map[string]struct {
 	key    string
 	faults []string
@@ -148,7 +148,8 @@ var planted = map[string]struct {
 	"a key of None":        {"lock:None", []string{"nameless"}, correct},
 }
 
-// correct uses a lock as it should be used.
+// correct makes clients a and b use a lock without a fault. Each client sets a TTL, and deletes the key only if it is
+// the owner.
 func correct(a, b client, key string) {
 	a.take(key, "a", long)
 	b.try(key, "b", long)
@@ -157,7 +158,7 @@ func correct(a, b client, key string) {
 	b.give(key, "b")
 }
 
-// good has programs without a fault. TestGoodCommandsAreSilent adds those of lockbench's strategies.
+// good maps names to programs without a fault. Some of them use no lock, but commands that resemble one.
 var good = map[string]func(a, b client){
 	"cache": func(a, b client) {
 		for i := range 60 {
@@ -205,7 +206,7 @@ var good = map[string]func(a, b client){
 	},
 }
 
-// program is the command of --exec.
+// program runs the program with this name: an entry of good or planted, or a strategy if the name begins with "lock ".
 func program(name string) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -222,7 +223,7 @@ func program(name string) {
 	fmt.Println(name, "ended")
 }
 
-// contended makes several instances of a strategy contend for one lock.
+// contended opens four Lockers of a strategy, whose clients contend for the same lock.
 func contended(ctx context.Context, strategy string) {
 	v, err := strategies.NewVariant(strategy, nil)
 	if err != nil {

@@ -23,8 +23,8 @@ const (
 	watches      // a WATCH, after which a transaction deletes only if the key has not changed
 )
 
-// shape is a way in which libraries operate on a lock: a pattern of the words of all commands on the lock's key, as
-// MONITOR shows them. MONITOR does not show replies, but the commands of a script show which branch it took.
+// shape is a way in which libraries operate on a lock. It is a pattern for the words of all commands on the lock's key,
+// as MONITOR shows them. MONITOR does not show replies, but the commands of a script show which branch the script took.
 type shape struct {
 	name      string
 	libraries string // libraries that send commands of this shape; "" if the shape alone does not show the library
@@ -45,9 +45,9 @@ const (
 	expireAlone = "EXPIRE in a script"
 )
 
-// shapes has all shapes. The first one that matches counts.
+// shapes lists the known ways to operate on a lock. If several shapes match, the first one counts.
 var shapes = [...]shape{
-	// Commands outside scripts. MONITOR shows those of a transaction like any others.
+	// Commands outside scripts. MONITOR shows the commands of a transaction like any other commands.
 	{setNXBare, "redsync, redis-py, redis-semaphore, python-redis-lock, aioredlock", false, `set-nx `, tries},
 	{"SETNX", "locks made by hand: SETNX, with EXPIRE as a second command or without", false, `setnx `, tries},
 	{"MSETNX", "", false, `(msetnx )+`, tries},
@@ -83,7 +83,7 @@ var shapes = [...]shape{
 		`(exists )*hexists (exists )*pttl `, refused,
 	},
 
-	// Scripts that release or renew a lock. At a reentrant lock, a release may only decrement the hold count.
+	// Scripts that release or renew a lock. A release of a re-entrant lock may decrement the hold count and keep the lock.
 	{"HINCRBY −1 and DEL in a script", "Redisson", true, `(get |exists |hexists |pttl )*hdecr (.*)del .*`, releases},
 	{"HINCRBY −1 in a script", "Redisson", true, `(get |exists |hexists )*hdecr (pttl |exists )*(expire )?`, nothing},
 	{"HEXISTS and PEXPIRE in a script", "Redisson", true, `(exists )*hexists (pttl )?expire `, renews},
@@ -105,10 +105,10 @@ var shapes = [...]shape{
 	{expireAlone, "", true, `expire `, renews},
 }
 
-// signalled has the libraries whose waiters sleep in BLPOP, by the shape of their tries.
+// signalled maps the shape of a try to the library that sends such tries and whose waiters sleep in BLPOP.
 var signalled = map[string]string{setNXBare: "python-redis-lock", setNXScript: "blpop"}
 
-// compiled has the regular expressions of shapes, with the same indices.
+// compiled contains the compiled patterns of shapes, at the same indices.
 var compiled = func() (all []*regexp.Regexp) {
 	for _, s := range shapes {
 		all = append(all, regexp.MustCompile("^(?:"+s.like+")$"))
@@ -116,7 +116,7 @@ var compiled = func() (all []*regexp.Regexp) {
 	return all
 }()
 
-// Limits for the memory of matcher, because a stream may be hostile.
+// Limits for the cache of a matcher, which protect the memory against a hostile stream.
 const (
 	mostSequences = 4096
 	mostWords     = 64

@@ -31,7 +31,7 @@ func CountNames() []string {
 	return names
 }
 
-// ParseThresholds parses thresholds. Its error joins all errors in them.
+// ParseThresholds parses thresholds. Its error joins the errors of all thresholds.
 func ParseThresholds(given []string) (all []Threshold, err error) {
 	names := CountNames()
 	var problems []error
@@ -56,8 +56,8 @@ func ParseThresholds(given []string) (all []Threshold, err error) {
 	return all, errors.Join(problems...)
 }
 
-// Judge compares the counts of all locks with thresholds. If commands are missing or there is no lock, a threshold that
-// is not crossed does not pass either, because the missing commands may have crossed it.
+// Judge compares the counts of all locks with thresholds. A threshold that is not crossed passes only if there is a
+// lock and the capture is complete, because missing commands may have crossed it.
 func (d *Document) Judge(thresholds []Threshold) {
 	counts := reflect.ValueOf(d.All.Counts)
 	for _, t := range thresholds {

@@ -17,8 +17,8 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// journal stores when clients requested locks and for how long they held them. lockbench can replay it against another
-// lock.
+// journal stores when clients requested locks and how long they held them. lockbench can replay these requests with
+// another lock.
 type journal struct {
 	arrivals []arrival
 	dropped  int64 // number of arrivals for which there was no room
@@ -26,7 +26,7 @@ type journal struct {
 	names    int   // total length of the names of keys, bytes
 }
 
-// Limits of a journal: the number of arrivals, and the total length of the names of their keys in bytes.
+// Limits of a journal: the number of arrivals, and the total length of their keys' names, in bytes.
 const (
 	mostArrivals = workloads.MostArrivals
 	mostNames    = 32 << 20
@@ -53,8 +53,7 @@ type named struct {
 	renames bool
 }
 
-// come adds an arrival to the journal.
-func (l *lock) come(a arrival) {
+func (l *lock) addArrival(a arrival) {
 	switch {
 	case l.journal == nil:
 	case len(l.journal.arrivals) == mostArrivals || !l.of.used && l.journal.names > mostNames:
@@ -97,7 +96,7 @@ type Arrival struct {
 	Hold time.Duration // −1 if it is not known
 }
 
-// trace returns the trace of the locks. name converts the names of keys to those that the user may see.
+// trace returns the trace of the locks. name converts the name of a key to the name that the user may see.
 func (o *observer) trace(name func(string) string) *Trace {
 	j := o.journal
 	t := &Trace{
@@ -140,8 +139,8 @@ func (o *observer) trace(name func(string) string) *Trace {
 	return t
 }
 
-// distinct returns a unique name for a key. It appends the number of the database unless that is 0, and a counter if
-// another key already has the name.
+// distinct returns a unique name for a key in the trace. It appends the number of the database unless that number is 0.
+// If another key already has the resulting name, it also appends a counter.
 func distinct(name string, of id, shown map[string]id) string {
 	if of.database > 0 {
 		name += fmt.Sprintf(" (db %d)", of.database)
@@ -156,7 +155,7 @@ func distinct(name string, of id, shown map[string]id) string {
 	}
 }
 
-// change is an increase or decrease of the number of clients that wait or hold.
+// change is a change in the number of clients that wait for a lock or hold it. at is its time in µs, and by is 1 or −1.
 type change struct{ at, by int64 }
 
 // most returns the maximum number of clients that wait or hold at the same time.
@@ -190,8 +189,8 @@ func (d *Document) WriteTrace(w io.Writer) error {
 	return out.Flush()
 }
 
-// clientsToSpare is the ratio of the clients of a replay to the maximum number of clients in the capture. It is larger
-// than 1 because another lock may be slower, so that more clients wait.
+// clientsToSpare is the factor by which a replay has more clients than the capture had at most at the same time. It is
+// larger than 1 because another lock may be slower, so that more clients wait.
 const clientsToSpare = 4
 
 // WriteWorkload writes a workload file that replays the trace in TraceFile.
@@ -206,7 +205,7 @@ func (d *Document) WriteWorkload(w io.Writer) error {
 		Hold                  string `yaml:",omitempty"` // for arrivals without a known hold
 		TTL                   string `yaml:",omitempty"`
 	}{
-		Description: fmt.Sprintf("%s on %s, seen by lockbench observe for %v", words.Count(len(t.Arrivals), "arrival"),
+		Description: fmt.Sprintf("%s on %s, captured by lockbench observe over %v", words.Count(len(t.Arrivals), "arrival"),
 			words.Count(t.Keys, "lock"), t.Length.Round(time.Millisecond)),
 		Arrivals: "file:" + d.TraceFile,
 		Clients:  max(workloads.DefaultInstances, clientsToSpare*t.Most),
@@ -238,12 +237,12 @@ func (d *Document) noteTrace() {
 			"not wait", words.Count(int(t.Tries), "failed attempt"))})
 	}
 	if t.Dropped > 0 {
-		d.Findings = append(d.Findings, Finding{Says: fmt.Sprintf("the trace leaves out %s: it can have at most %d",
-			words.Count(int(t.Dropped), "further arrival"), mostArrivals)})
+		d.Findings = append(d.Findings, Finding{Says: fmt.Sprintf("the trace leaves out %s, because a trace can contain at "+
+			"most %d", words.Count(int(t.Dropped), "further arrival"), mostArrivals)})
 	}
 }
 
-// traced returns the trace, or an error that reports why it cannot be replayed.
+// traced returns the trace, or an error that reports why the trace cannot be replayed.
 func (d *Document) traced() (*Trace, error) {
 	const fewest = 2
 	switch t := d.trace; {

@@ -14,8 +14,9 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// A trace has each request for a lock once, with its hold if the hold ended during the capture.
-func TestATraceHasWhoCameAndHowLongTheyHeld(t *testing.T) {
+// The test captures tries, grants and releases of several clients. The trace must contain each request once, however
+// often the client tried, and must give its hold if the capture shows the release.
+func TestTraceHasArrivalsAndHolds(t *testing.T) {
 	t.Parallel()
 	lines := []string{
 		"0 c9 EVALSHA rel 1 k z", "0 > GET k", "0 > DEL k", // k is free
@@ -48,7 +49,7 @@ func TestATraceHasWhoCameAndHowLongTheyHeld(t *testing.T) {
 	if err := d.WriteWorkload(&file); err != nil {
 		t.Fatal(err)
 	}
-	wantFile := `description: 4 arrivals on 1 lock, seen by lockbench observe for 2s
+	wantFile := `description: 4 arrivals on 1 lock, captured by lockbench observe over 2s
 arrivals: file:arrivals.csv
 clients: 10
 hold: 50ms
@@ -71,8 +72,8 @@ ttl: 1s
 	}
 }
 
-// If a library uses a new value after its first try, the first try is not a separate arrival.
-func TestATryOfItsOwnValueIsNoArrival(t *testing.T) {
+// If a library uses a new value after its first try, the first try must not count as a separate arrival.
+func TestFirstTryIsNotASeparateArrival(t *testing.T) {
 	t.Parallel()
 	lines := slices.Clone(known)
 	lines = append(lines, "100 c1 SET k a NX PX 9000", "110 c2 SET k b NX PX 9000", "111 c2 SET k b2 NX PX 9000",
@@ -86,7 +87,7 @@ func TestATryOfItsOwnValueIsNoArrival(t *testing.T) {
 }
 
 // A trace with fewer than two arrivals cannot be replayed.
-func TestNothingToReplay(t *testing.T) {
+func TestTraceNeedsTwoArrivals(t *testing.T) {
 	t.Parallel()
 	d := observed(t, Options{Trace: true}, "100 c1 SET k a NX PX 500")
 	if err := d.WriteTrace(new(bytes.Buffer)); err == nil || !strings.Contains(err.Error(), "too few to replay") {
@@ -94,10 +95,10 @@ func TestNothingToReplay(t *testing.T) {
 	}
 }
 
-// The trace of a run has as many arrivals as the run had leases, on the same keys. Its holds are not shorter than the
-// requested ones; at Redis, they include both network paths. TestATraceInVirtualTime shows that a replay equals the
-// trace.
-func TestATraceIsOfTheRun(t *testing.T) {
+// The trace of a run must have as many arrivals as the run had leases, on the same keys. The holds in the trace must
+// not be shorter than the requested holds, because Redis sees each hold prolonged by the network delay.
+// TestTraceInVirtualTime shows that a replay equals the trace.
+func TestTraceMatchesRun(t *testing.T) {
 	t.Parallel()
 	run, _, seen := runObserved(t, "spin", func(w *workloads.Spec) {
 		w.Keys, w.Clients = 3, 12
