@@ -21,10 +21,10 @@ import (
 	"github.com/lockbench/lockbench/strategies/locktest"
 )
 
-// schema is the value of Document.Schema.
+// schema is the name and the version of the JSON format of a Document.
 const schema = "lockbench/check/1"
 
-// Document is the result of the checks.
+// Document reports the verdict of each check on one lock.
 type Document struct {
 	document.Head
 	Strategy    string   `json:"strategy"`
@@ -35,7 +35,8 @@ type Document struct {
 	Interrupted bool     `json:"interrupted,omitempty"`
 }
 
-// Result is the result of one check.
+// Result is the verdict of one check. If the lock failed, it contains the promises that the lock broke. If there is no
+// verdict on the lock, it contains the reason.
 type Result struct {
 	Check    string           `json:"check"`
 	Proves   string           `json:"proves"` // what a pass proves
@@ -51,14 +52,14 @@ type Failure struct {
 	Seen    string `json:"seen"`
 }
 
-// Options select the lock and the checks.
+// Options select the lock to test and the checks to run.
 type Options struct {
 	Strategy strategies.Variant
 	Only     []string // names of checks; none means all
 	Progress func(check string)
 }
 
-// Validate returns all errors, joined.
+// Validate returns all errors in the options, joined.
 func (o Options) Validate() error {
 	var problems []error
 	for _, name := range o.Only {
@@ -76,13 +77,14 @@ func (o Options) Validate() error {
 // atOnce is the number of checks that run at the same time. A check spends most of its time waiting.
 const atOnce = 4
 
-// longest is the time limit for one check.
+// longest is the time limit for one check. A check that takes longer gives no verdict on the lock.
 const longest = time.Minute
 
 // NotRun is the verdict of a check that did not begin or did not finish, because the user interrupted the suite.
 const NotRun locktest.Verdict = "not run"
 
-// Run runs the checks, atOnce at the same time, each on new servers. When ctx ends, it returns the results so far.
+// Run runs the checks, at most atOnce of them at the same time, each on new servers. When ctx ends, it returns the
+// results so far. It returns an error only if servers cannot be started and no check could judge the lock.
 func Run(ctx context.Context, o Options) (*Document, error) {
 	info := o.Strategy.Info()
 	d := &Document{
@@ -125,7 +127,7 @@ func Run(ctx context.Context, o Options) (*Document, error) {
 	return d, nil
 }
 
-// judge runs one check on new servers. The error is about the servers.
+// judge runs one check on new servers. It returns an error only if these servers cannot be started.
 func judge(ctx context.Context, one locktest.Check, v strategies.Variant) (Result, error) {
 	info := v.Info()
 	verdict := Result{Check: one.Name, Proves: one.Proves, Verdict: NotRun, Because: "it was interrupted"}
@@ -141,7 +143,7 @@ func judge(ctx context.Context, one locktest.Check, v strategies.Variant) (Resul
 		all, err := startFleet(ctx, info.Nodes)
 		if err != nil && ctx.Err() == nil { // otherwise the interruption caused the error
 			verdict.Verdict = locktest.NotJudged
-			verdict.Because = untrusted.Printable(fmt.Sprintf("its servers cannot be started: %v", err))
+			verdict.Because = untrusted.Printable(fmt.Sprintf("the servers of this check cannot be started: %v", err))
 		}
 		if err != nil {
 			return verdict, err
@@ -163,13 +165,13 @@ func judge(ctx context.Context, one locktest.Check, v strategies.Variant) (Resul
 		verdict.Failures = append(verdict.Failures, Failure{f.Promise, untrusted.Printable(f.Seen)})
 	}
 	if found.Verdict == locktest.NotJudged && limited.Err() != nil {
-		found.Because = fmt.Sprintf("it did not end within %v", longest)
+		found.Because = fmt.Sprintf("the check did not finish within %v", longest)
 	}
 	verdict.Verdict, verdict.Because = found.Verdict, untrusted.Printable(found.Because)
 	return verdict, nil
 }
 
-// With returns the names of the checks that have one of these verdicts.
+// With returns the names of the checks that have one of the given verdicts.
 func (d *Document) With(outcomes ...locktest.Verdict) (names []string) {
 	for _, c := range d.Checks {
 		if slices.Contains(outcomes, c.Verdict) {
@@ -179,7 +181,8 @@ func (d *Document) With(outcomes ...locktest.Verdict) (names []string) {
 	return names
 }
 
-// Because returns why a check neither passed nor found a broken promise; "" if it did.
+// Because returns the reason why a check gave no verdict on the lock. It returns "" if the check passed or found a
+// broken promise.
 func (d *Document) Because(check string) string {
 	for _, c := range d.Checks {
 		if c.Check == check {
@@ -189,7 +192,7 @@ func (d *Document) Because(check string) string {
 	return ""
 }
 
-// Lay writes the document as text.
+// Lay writes the verdict of each check. It then writes the failures and reasons of the checks that did not pass.
 func (d *Document) Lay(p *layout.Page) {
 	fmt.Fprintf(p, "%s %s  %s: %s\n", d.Tool.Name, d.Tool.Version, d.Strategy, d.Lock)
 	fmt.Fprintf(p, "claims %s\n", strings.Join(d.Claims, ", "))

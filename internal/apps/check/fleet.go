@@ -14,10 +14,10 @@ import (
 	"github.com/lockbench/lockbench/strategies/locktest"
 )
 
-// fleet is the list of servers of one check.
+// fleet is the list of servers of one check, one for each node of the lock.
 type fleet []*redisserver.Pair
 
-// startFleet starts one server per node. If one does not start, it closes the others.
+// startFleet starts one server per node. If a server does not start, startFleet closes the other servers.
 func startFleet(ctx context.Context, nodes int) (all fleet, err error) {
 	for range nodes {
 		one, err := start(ctx)
@@ -30,7 +30,7 @@ func startFleet(ctx context.Context, nodes int) (all fleet, err error) {
 	return all, nil
 }
 
-// nodes returns the servers as arguments for a lock, with dialers through which faults can be injected.
+// nodes returns a goredis.Node for each server. The checks can inject faults into all connections of these nodes.
 func (f fleet) nodes() (nodes []goredis.Node) {
 	for _, one := range f {
 		nodes = append(nodes, goredis.Node{Options: &redis.UniversalOptions{
@@ -42,7 +42,7 @@ func (f fleet) nodes() (nodes []goredis.Node) {
 	return nodes
 }
 
-// furnish sets the servers of a fixture, and the functions that inject faults into them.
+// furnish sets the servers of a fixture, and the fixture's functions that inject faults into these servers.
 func (f fleet) furnish(ctx context.Context, fixture *locktest.Fixture) {
 	each := func(do func(*redisserver.Pair, context.Context) error) func() error {
 		return func() error {

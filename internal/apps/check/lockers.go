@@ -14,13 +14,13 @@ import (
 	"github.com/lockbench/lockbench/strategies/locktest"
 )
 
-// lockers stores the drivers that a check opens.
+// lockers stores the drivers that a check opens, so that died can find a driver whose process ended.
 type lockers struct {
 	mu  sync.Mutex
 	all []strategies.Locker
 }
 
-// open opens one instance of the lock. It connects a driver through proxies, so that faults also affect its
+// open opens one instance of the lock. A driver connects through proxies, so that faults also affect the driver's
 // connections.
 func (l *lockers) open(ctx context.Context, v strategies.Variant, c goredis.Config) (strategies.Locker, error) {
 	if !v.Info().Driver {
@@ -35,7 +35,7 @@ func (l *lockers) open(ctx context.Context, v strategies.Variant, c goredis.Conf
 	return locker, err
 }
 
-// died returns why one of the drivers' processes ended before Close; nil if none did.
+// died returns the reason why the process of a driver ended before Close; nil if no process has ended.
 func (l *lockers) died() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -47,12 +47,12 @@ func (l *lockers) died() error {
 	return nil
 }
 
-// answering is the time limit for an acquire and a release of a driver on an idle server.
+// answering is the time limit within which a driver must acquire and release a lock on an idle server.
 const answering = 20 * time.Second
 
-// tried opens a driver and acquires and releases the lock once, on servers without faults. If that fails, the driver is
-// faulty, and every check would report this as a broken promise of the lock. So tried then returns the verdict for all
-// checks, and the reason; otherwise both are "". err is about the servers.
+// tried opens a driver on servers without faults, and acquires and releases the lock once. If one of these steps fails,
+// the driver is faulty, and every check would blame the lock. tried then returns a verdict that applies to all checks,
+// and the reason. If all steps succeed, both are "". tried returns an error only if the servers cannot be started.
 func tried(
 	ctx context.Context, v strategies.Variant, checks []locktest.Check,
 ) (outcome locktest.Verdict, why string, err error) {
@@ -86,13 +86,14 @@ func tried(
 	case died != nil:
 		return locktest.NotJudged, untrusted.Printable(fmt.Sprintf("its driver failed: %v", died)), nil
 	case err != nil:
-		why := fmt.Sprintf("this driver does not answer %s: %v", question, err)
+		why := fmt.Sprintf("this driver cannot %s on an idle server: %v", question, err)
 		return locktest.NotTried, untrusted.Printable(why), nil
 	}
 	return "", "", nil
 }
 
-// answers sends a driver the requests that every check needs. It returns the name of the first request that fails.
+// answers sends a driver the two requests that every check needs, acquire and release. It returns the name and the
+// error of the first request that fails.
 func answers(ctx context.Context, locker strategies.Locker) (question string, err error) {
 	limited, cancel := context.WithTimeout(ctx, answering)
 	defer cancel()

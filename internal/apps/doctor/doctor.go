@@ -1,4 +1,4 @@
-// Package doctor runs the preflight of a run and reports its findings.
+// Package doctor runs the checks that precede a measurement (the preflight), and reports the symptoms that they find.
 package doctor
 
 import (
@@ -12,16 +12,17 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// schema is the value of Document.Schema.
+// schema is the name and the version of the JSON format of a Document.
 const schema = "lockbench/doctor/1"
 
-// Document has the findings of the preflight of a run.
+// Document lists the symptoms that the preflight found, each with its state and the next steps.
 type Document struct {
 	document.Head                   // if Redis was not reached, Redis has only its source
 	Symptoms      []results.Symptom `json:"symptoms"`
 }
 
-// Run runs the preflight of a plan. The document is also valid if there is an error; see lockbench.Preflight.
+// Run runs the preflight of a plan. If the preflight returns an error, the document lists the symptoms that were found
+// before the error.
 func Run(ctx context.Context, plan lockbench.Plan) (*Document, error) {
 	d := &Document{Head: document.Begin(schema)}
 	var err error
@@ -30,7 +31,7 @@ func Run(ctx context.Context, plan lockbench.Plan) (*Document, error) {
 	return d, err
 }
 
-// In returns the names of the symptoms in a state.
+// In returns the names of the symptoms with this state.
 func (d *Document) In(state results.State) (names []string) {
 	for _, symptom := range d.Symptoms {
 		if symptom.State == state {
@@ -40,7 +41,7 @@ func (d *Document) In(state results.State) (names []string) {
 	return names
 }
 
-// Lay writes the document as text: a line for each symptom, followed by what to do about it.
+// Lay writes the document as text: a line for each symptom, followed by the next steps.
 func (d *Document) Lay(p *layout.Page) {
 	for _, s := range d.Symptoms {
 		label := s.Name

@@ -15,7 +15,7 @@ import (
 	"github.com/lockbench/lockbench/results/html"
 )
 
-// Head has the first fields of a document: the program that wrote it, the time, the machine and Redis.
+// Head contains the first fields of every document: the program that wrote it, the time, the machine and Redis.
 type Head struct {
 	Schema      string              `json:"schema"` // with its version
 	Tool        results.Tool        `json:"tool"`
@@ -44,14 +44,14 @@ func (h Head) Setup() string {
 // Name returns the name in the document's schema, such as advice for lockbench/advice/1.
 func (h Head) Name() string { return path.Base(path.Dir(h.Schema)) }
 
-// Document is the result of an application.
+// Document is a result that can be written in each format, such as an advice or the verdicts on claims.
 type Document interface {
 	Name() string
 	// Lay writes the document as text, for a terminal, HTML or Markdown according to the page.
 	Lay(p *layout.Page)
 }
 
-// WriteTable writes a document for a terminal that is wide columns wide.
+// WriteTable writes a document for a terminal. wide is the width of the terminal in columns.
 func WriteTable[D Document](w io.Writer, d D, wide int, color bool) error {
 	return write(w, d, &layout.Page{Paint: layout.Paint(color), Wide: wide})
 }
@@ -76,7 +76,7 @@ func write(w io.Writer, d Document, p *layout.Page) error {
 // WriteJSON writes a document as indented JSON.
 func WriteJSON[D Document](w io.Writer, d D) error { return words.WriteJSON(w, d.Name(), d) }
 
-// Figure is a metric of a strategy over all rounds.
+// Figure is a strategy's value of a metric over all rounds.
 type Figure struct {
 	Metric string          `json:"metric"`
 	Unit   results.Unit    `json:"unit"`

@@ -13,10 +13,10 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// schema is the value of Document.Schema.
+// schema is the name and the version of the JSON format of a Document.
 const schema = "lockbench/limits/1"
 
-// Document has the limit of each lock.
+// Document reports the highest arrival rate that each lock sustains.
 type Document struct {
 	document.Head
 	Question    Asked  `json:"question"`
@@ -24,7 +24,7 @@ type Document struct {
 	Interrupted bool   `json:"interrupted,omitempty"`
 }
 
-// Asked is the question of the search.
+// Asked describes the search: its workload, and the largest allowed 99th percentile of the waits.
 type Asked struct {
 	Workload workloads.Spec `json:"workload"`
 	LimitNS  int64          `json:"p99_ns"`
@@ -33,8 +33,8 @@ type Asked struct {
 // Lock is the result for one lock. Rates are arrivals per second.
 type Lock struct {
 	Name string `json:"name"`
-	// Low is the highest rate that the lock sustained, and High the lowest rate above it that the lock did not sustain;
-	// nil if there was none.
+	// Low is the highest rate that the lock sustained, and High the lowest rate above Low that the lock did not sustain.
+	// Either is nil if there was no such rate.
 	Low  *float64 `json:"low"`
 	High *float64 `json:"high"`
 	// Closed is the rate of a closed loop without think time: 1 / (mean hold + mean gap) per key.
@@ -45,7 +45,7 @@ type Lock struct {
 	Broken   []string `json:"broken_claims,omitempty"`
 }
 
-// Point is a run at one rate.
+// Point is one run of an open loop. Rate is in arrivals per second.
 type Point struct {
 	Rate      float64        `json:"rate"`
 	PerSecond float64        `json:"acquisitions_per_second"`
@@ -68,7 +68,7 @@ func (p Point) verdict() string {
 	return "not sustained"
 }
 
-// Lay writes the document as text: a table of the locks and the runs of each lock. On a page it adds a chart.
+// Lay writes the document as text: a table of the locks and the runs of each lock. In HTML, it adds a chart.
 func (d *Document) Lay(p *layout.Page) {
 	if p.Markdown {
 		p.WriteString("# Limits of locks\n\n")
@@ -133,7 +133,7 @@ func (l Lock) points(p *layout.Page) {
 	p.Table(1, "rrrl", rows)
 }
 
-// curves returns the chart of the 99th percentile of each lock's waits against the rate.
+// curves returns a chart that plots the 99th percentile of each lock's waits against the arrival rate.
 func (d *Document) curves() html.Curves {
 	c := html.Curves{
 		Title: "Wait p99 against the rate", XName: "arrivals per second", YName: "99th percentile of the waits",
@@ -151,7 +151,8 @@ func (d *Document) curves() html.Curves {
 	return c
 }
 
-// Unclear returns the locks whose limit was not found.
+// Unclear returns the locks whose limit was not found, because no measured rate was sustained, or because every
+// measured rate was sustained.
 func (d *Document) Unclear() (names []string) {
 	for _, l := range d.Locks {
 		if l.Low == nil || l.High == nil {
@@ -171,7 +172,7 @@ func (d *Document) Unsafe() (names []string) {
 	return names
 }
 
-// Progress describes the search for a status line.
+// Progress returns a short description of the search for a status line.
 func (q Question) Progress() string {
 	return fmt.Sprintf("%s, up to %d runs each", words.Count(len(q.Strategies), "lock"), mostRuns)
 }

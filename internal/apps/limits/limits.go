@@ -1,4 +1,5 @@
-// Package limits finds the highest arrival rate that a lock sustains. limits.go has the search, document.go the result.
+// Package limits finds the highest arrival rate that a lock sustains. limits.go implements the search, document.go the
+// result.
 //
 // A lock sustains a rate if the 99th percentile of the waits stays below a limit. As in k6 and wrk2, the load is an
 // open loop: a wait begins at the intended arrival, so a lock that falls behind does not slow down the arrivals. The
@@ -20,12 +21,13 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// Question describes the search.
+// Question names the locks and the load of the search. A rate counts as sustained if the 99th percentile of the waits
+// stays below Limit.
 type Question struct {
 	Strategies []strategies.Variant
-	// Workload has the holds, keys, clients and the window of each run. Its clients are the number of clients in the
-	// closed loop, and the maximum number of arrivals in flight in an open loop. Its rate is the rate of the service, for
-	// the headroom; 0 if it is not known.
+	// Workload defines the holds, keys, clients and the window of each run. Its number of clients applies to the closed
+	// loop; in an open loop, it is the maximum number of arrivals in flight. Its rate is the arrival rate of the service,
+	// from which the headroom is computed. 0 means that this rate is not known.
 	Workload workloads.Spec
 	Limit    time.Duration // for the 99th percentile of the waits
 	Redis    lockbench.StoreOptions
@@ -34,20 +36,20 @@ type Question struct {
 
 const (
 	mostRuns = 8 // maximum number of valid runs per lock, including the closed loop
-	// attempts is the number of runs without a valid one after which the search gives up at a rate. A single invalid run
-	// may be due to a busy machine.
+	// attempts is the number of invalid runs at one rate after which the search gives up. It is larger than 1, because a
+	// single invalid run may be due to a busy machine.
 	attempts = 3
-	// closeEnough is the ratio of the interval's ends below which further runs would only measure noise.
+	// closeEnough is the ratio of the interval's ends below which the search ends. Further runs would only measure noise.
 	closeEnough = 1.04
-	// windows is the minimum length of a window as a multiple of Limit. If a lock serves 1/windows less than arrives, its
-	// waits exceed Limit at the end of the window.
+	// windows is the smallest allowed ratio of a window to Limit. If a lock serves 1/windows fewer clients than arrive,
+	// its waits exceed Limit at the end of the window.
 	windows = 20
-	// spare bounds the second guess to this multiple of the closed loop's rate. An open loop can exceed that rate, because
-	// its clients may not wait for one another.
+	// spare is the largest allowed ratio of the second guess to the rate of the closed loop. An open loop can exceed that
+	// rate, because its clients do not always wait for one another.
 	spare = 1.25
 )
 
-// Validate returns all errors, joined.
+// Validate returns all errors in the question, joined. The errors name the options of lockbench limits.
 func (q Question) Validate() error {
 	var problems []error
 	wrong := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
@@ -66,24 +68,26 @@ func (q Question) Validate() error {
 	return errors.Join(append(problems, w.Validate())...)
 }
 
-// Measure is a function that runs a workload with a lock once.
+// Measure is a function that runs a workload once with a lock. Tests replace Question.Measure by a function that
+// measures in virtual time.
 type Measure func(context.Context, strategies.Variant, workloads.Spec) (*results.Report, error)
 
-// Measure runs a workload with a lock once, by lockbench.Run.
+// Measure runs a workload once with a lock, by lockbench.Run.
 func (q Question) Measure(ctx context.Context, v strategies.Variant, w workloads.Spec) (*results.Report, error) {
 	return lockbench.Run(ctx, lockbench.Plan{
 		Strategies: []strategies.Variant{v}, Workload: w, Rounds: 1, Redis: q.Redis,
 	})
 }
 
-// Expected returns the approximate duration of the search.
+// Expected returns the approximate duration of the search on the assumption that each lock needs mostRuns runs.
 func (q Question) Expected() time.Duration {
 	each := time.Duration(q.Workload.Warmup+q.Workload.Duration) + time.Second
 	return time.Duration(mostRuns*len(q.Strategies)) * each
 }
 
 // Answer searches for the limit of each lock. When ctx ends, the document is Interrupted and leaves out the current
-// lock.
+// lock. If a measurement fails, Answer returns its error, and the document contains only the locks whose search is
+// complete.
 func (q Question) Answer(ctx context.Context, measure Measure) (*Document, error) {
 	d := &Document{Head: document.Begin(schema), Question: Asked{q.Workload, q.Limit.Nanoseconds()}}
 	var problem error
@@ -102,7 +106,8 @@ func (q Question) Answer(ctx context.Context, measure Measure) (*Document, error
 	return d, problem
 }
 
-// search is the search for the limit of one lock.
+// search is the state of the search for the limit of one lock. It stores the result in lock, and the descriptions of
+// the machine and of Redis in document.
 type search struct {
 	q        Question
 	variant  strategies.Variant
@@ -111,7 +116,8 @@ type search struct {
 	lock     *Lock
 }
 
-// run narrows the interval between a rate that is sustained and one that is not.
+// run narrows the interval between a rate that is sustained and a rate that is not. It returns when the interval is
+// narrow enough, after mostRuns runs, when ctx ends, or if no run at a rate can be trusted.
 func (s *search) run(ctx context.Context) error {
 	guess, err := s.closed(ctx)
 	if err != nil || guess <= 0 {
@@ -158,7 +164,8 @@ func (s *search) run(ctx context.Context) error {
 	return nil
 }
 
-// next returns the next rate to measure. low and high are the ends of the interval; 0 means not known.
+// next returns the next rate to measure. low and high are the ends of the interval of rates. An end that is not known
+// yet is 0.
 func next(low, high, guess float64) float64 {
 	switch {
 	case low == 0:
@@ -171,7 +178,8 @@ func next(low, high, guess float64) float64 {
 	return (low + high) / 2
 }
 
-// closed measures the rate of a closed loop. It returns 0 if the run is not valid.
+// closed measures the rate of a closed loop, in acquisitions per second. It returns 0 if the run is not valid or ctx
+// has ended.
 func (s *search) closed(ctx context.Context) (float64, error) {
 	w := s.q.Workload
 	w.Rate, w.Arrivals = 0, workloads.Default().Arrivals
@@ -180,14 +188,14 @@ func (s *search) closed(ctx context.Context) (float64, error) {
 		return 0, err
 	}
 	if !run.Valid() {
-		s.lock.Unknown = fmt.Sprintf("the run of a closed loop cannot be trusted: %s", run.Invalid[0])
+		s.lock.Unknown = fmt.Sprintf("the closed-loop run cannot be trusted: %s", run.Invalid[0])
 		return 0, nil
 	}
 	s.lock.Closed = run.Speed.PerSecond
 	return run.Speed.PerSecond, nil
 }
 
-// open measures an open loop at a rate.
+// open measures an open loop with the given arrival rate, in arrivals per second. It returns nil if ctx has ended.
 func (s *search) open(ctx context.Context, rate float64) (*Point, error) {
 	w := s.q.Workload
 	w.Rate = workloads.Rate(rate)
@@ -203,7 +211,8 @@ func (s *search) open(ctx context.Context, rate float64) (*Point, error) {
 	return p, nil
 }
 
-// once measures a workload; nil if ctx has ended.
+// once measures a workload with the lock. It returns nil if ctx has ended, and an error if the measurement left the
+// lock out.
 func (s *search) once(ctx context.Context, w workloads.Spec) (*results.Run, error) {
 	report, err := s.measure(ctx, s.variant, w)
 	if ctx.Err() != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// asked returns a question about the lock local, whose operations take no time.
-func asked(t *testing.T, hold string, limit, window time.Duration) Question {
+// newQuestion returns a question about the strategy local, whose operations take no time in virtual time.
+func newQuestion(t *testing.T, hold string, limit, window time.Duration) Question {
 	t.Helper()
 	local, err := baselines.Local().Variant(nil)
 	if err != nil {
@@ -28,7 +28,7 @@ func asked(t *testing.T, hold string, limit, window time.Duration) Question {
 	return Question{Strategies: []strategies.Variant{local}, Workload: w, Limit: limit}
 }
 
-// measured measures in virtual time.
+// measured returns a Measure that runs the engine in virtual time, so that the result depends only on the seed.
 func measured(t *testing.T) Measure {
 	t.Helper()
 	return func(_ context.Context, _ strategies.Variant, w workloads.Spec) (*results.Report, error) {
@@ -38,8 +38,9 @@ func measured(t *testing.T) Measure {
 }
 
 // In an M/M/1 queue a wait is longer than t with the probability ρ·exp(−(1−ρ)·t/s), where s is the mean hold and ρ the
-// utilisation (Kleinrock, Queueing Systems 1, 1975). So p99 is s·ln(100ρ)/(1−ρ).
-func TestTheLimitIsThatOfTheQueue(t *testing.T) {
+// utilisation (Kleinrock, Queueing Systems 1, 1975). So p99 is s·ln(100ρ)/(1−ρ). The test solves this for the arrival
+// rate at which p99 equals the limit. The measured limit must be close to that rate.
+func TestLimitMatchesQueueingTheory(t *testing.T) {
 	const hold, limit = 2 * time.Millisecond, 40 * time.Millisecond
 	low, high := 0.01, 1.0
 	for range 60 {
@@ -52,7 +53,7 @@ func TestTheLimitIsThatOfTheQueue(t *testing.T) {
 	}
 	want := low / hold.Seconds() // arrivals per second
 	synctest.Test(t, func(t *testing.T) {
-		q := asked(t, "exp:2ms", limit, 2*time.Minute)
+		q := newQuestion(t, "exp:2ms", limit, 2*time.Minute)
 		q.Workload.Rate = 100
 		if err := q.Validate(); err != nil {
 			t.Fatal(err)
@@ -76,9 +77,10 @@ func TestTheLimitIsThatOfTheQueue(t *testing.T) {
 	})
 }
 
-// If the generator cannot offer a rate, the limit is unknown. A single invalid run does not make it unknown.
-func TestTheGeneratorsLimitIsNotTheLocks(t *testing.T) {
-	q := asked(t, "2ms", 100*time.Millisecond, 2*time.Second)
+// If the generator cannot offer a rate, the limit must be unknown. A single invalid run must not make the limit
+// unknown.
+func TestGeneratorBoundLimitIsUnknown(t *testing.T) {
+	q := newQuestion(t, "2ms", 100*time.Millisecond, 2*time.Second)
 	for _, test := range []struct {
 		name    string
 		fails   func(rate float64, run int) bool
@@ -113,9 +115,9 @@ func TestTheGeneratorsLimitIsNotTheLocks(t *testing.T) {
 	}
 }
 
-// An error ends the search. The document has the locks before it.
-func TestAnErrorEndsTheSearch(t *testing.T) {
-	q := asked(t, "2ms", 100*time.Millisecond, 2*time.Second)
+// If a run fails, Answer must return the error of the run, and a document without the lock whose search has not ended.
+func TestErrorEndsSearch(t *testing.T) {
+	q := newQuestion(t, "2ms", 100*time.Millisecond, 2*time.Second)
 	gone := errors.New("gone")
 	d, err := q.Answer(t.Context(), func(
 		context.Context, strategies.Variant, workloads.Spec,

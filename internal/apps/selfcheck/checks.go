@@ -23,7 +23,7 @@ const (
 	// longEnough is the length of the shortest overlap that the audit must find.
 	longEnough = 100 * time.Microsecond
 	enough     = 50 // number of overlaps that the check needs
-	// overlapOff is the largest allowed error of the audit's total overlapped time, in percent.
+	// overlapOff is the largest allowed error, in percent, of the total duration of overlaps in the audit.
 	overlapOff = 2.0
 )
 
@@ -56,7 +56,8 @@ func (s *session) audit(ctx context.Context, c *Check) error {
 	c.count(int64(len(found)) <= let, "overlaps by the clients' recorded instants", float64(len(found)), "at most as many")
 	c.inform("overlaps of at least 100 µs", float64(long), results.Number)
 	// The system may suspend a client between the end of its recorded hold and its call of Release. The audit then finds
-	// an overlap that does not follow from the recorded times. So it may find up to let overlaps.
+	// an overlap that the recorded times do not show. So the largest allowed number of overlaps is the number of second
+	// clients that the lock admitted.
 	c.count(audited >= long && audited <= let, "overlaps found by the audit", float64(audited),
 		"at least %d, at most %d", long, let)
 	off := (float64(run.Safety.OverlapNS)/float64(total) - 1) * 100
@@ -76,8 +77,8 @@ func (s *session) audit(ctx context.Context, c *Check) error {
 	return nil
 }
 
-// overlaps returns the lengths of the overlaps of two leases, which it computes from the recorded times. It assumes
-// that there are never more than two holders.
+// overlaps computes from the recorded times of leases how long one lease overlapped another. It assumes that there are
+// never more than two holders at the same time.
 func overlaps(acquired []engine.Acquisition) []time.Duration {
 	ordered := slices.Clone(acquired)
 	slices.SortFunc(ordered, func(a, b engine.Acquisition) int { return cmp.Compare(a.Granted, b.Granted) })
@@ -97,26 +98,26 @@ type records struct {
 	all []engine.Acquisition
 }
 
-// Holding does nothing.
+// Holding does nothing, because Acquired receives all times of a lease.
 func (r *records) Holding(int) {}
 
-// Releasing does nothing.
+// Releasing does nothing, because Acquired receives all times of a lease.
 func (r *records) Releasing(int) {}
 
-// Acquired stores the acquisition.
+// Acquired stores the acquisition. Clients call it concurrently.
 func (r *records) Acquired(a engine.Acquisition) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.all = append(r.all, a)
 }
 
-// readings is the allowed difference of the byte counts, in replies to INFO. The two readers send INFO at different
-// times before and after the run, so only one of them counts the bytes of some replies.
+// readings is the largest allowed difference between the two byte counts, as a number of replies to INFO. The two
+// readers send INFO at different times before and after the run, so some replies are counted by only one of them.
 const readings = 4
 
 // outside reads the server's INFO before and after a run, over a second connection and with independent code. The
-// report must have the same differences of the counters. On a user's server, they may include commands of other
-// clients, so a mismatch is only inconclusive.
+// report must have the same differences of the counters. On a user's server, these differences may include commands of
+// other clients, so a mismatch is only inconclusive.
 func (s *session) outside(ctx context.Context, c *Check) error {
 	v, err := contender()
 	if err != nil {
@@ -131,7 +132,7 @@ func (s *session) outside(ctx context.Context, c *Check) error {
 
 	w := workload(50, 5, s.Effort.Window)
 	w.Hold = workloads.Fixed(100 * time.Microsecond)
-	before, size, err := look(ctx, client)
+	before, size, err := readAllNumbers(ctx, client)
 	if err != nil {
 		return err
 	}
@@ -139,7 +140,7 @@ func (s *session) outside(ctx context.Context, c *Check) error {
 	if err != nil {
 		return err
 	}
-	after, _, err := look(ctx, client)
+	after, _, err := readAllNumbers(ctx, client)
 	if err != nil {
 		return err
 	}
@@ -152,7 +153,7 @@ func (s *session) outside(ctx context.Context, c *Check) error {
 	want := c.want
 	if s.server.Describe().Source == "address" {
 		c.inform("bytes received from other clients", value(whole.OtherTraffic), results.Percent)
-		want = c.hope
+		want = c.wantIfUndisturbed
 	}
 	var seen, reported, apart float64
 	for command := range after {
@@ -183,9 +184,11 @@ func (s *session) outside(ctx context.Context, c *Check) error {
 	return nil
 }
 
-// look reads all numbers in INFO: the calls of each command, and the values of all other numeric fields. size is the
-// length of the reply in bytes.
-func look(ctx context.Context, client redis.UniversalClient) (numbers map[string]float64, size float64, err error) {
+// readAllNumbers reads all numbers in a reply to INFO: the calls of each command, and the values of all other numeric
+// fields. size is the length of the reply in bytes.
+func readAllNumbers(
+	ctx context.Context, client redis.UniversalClient,
+) (numbers map[string]float64, size float64, err error) {
 	text, err := client.Info(ctx, "all").Result()
 	if err != nil {
 		return nil, 0, fmt.Errorf("read INFO with the second reader: %w", err)
@@ -201,13 +204,13 @@ func look(ctx context.Context, client redis.UniversalClient) (numbers map[string
 }
 
 // shown is the smallest allowed ratio of the p99 of the waits to the stall. A tenth of the arrivals fall into the
-// stall, so the longest hundredth of all waits belong to the first tenth of the stall, and are at least 0.9 of the
-// stall. The difference to 0.8 allows for chance.
+// stall. So the longest hundredth of all waits belong to arrivals in the first tenth of the stall, and last at least
+// 0.9 of the stall. The margin between 0.9 and 0.8 allows for chance.
 const shown = 0.8
 
 // exaggerated is the largest allowed ratio of the p99 of the waits to the stall. It is above 1 because the arrivals of
-// the stall are served one after the other, in any order, which adds to their waits. A harness that corrects twice for
-// the stall exceeds it.
+// the stall are served one after the other, in any order, which adds to their waits. A harness that corrects for the
+// stall twice exceeds this ratio.
 const exaggerated = 2.0
 
 // omission stalls the server for a tenth of a run in an open loop. The percentiles must contain the waits of the
@@ -233,7 +236,7 @@ func (s *session) omission(ctx context.Context, c *Check) error {
 	defer injector.Close()
 	job := s.job(v, w)
 	job.Faults = injector
-	run, err := s.do(ctx, fmt.Sprintf("omission: %s in an open loop, the server stalls for %v", v.Name(), stall), job)
+	run, err := s.do(ctx, fmt.Sprintf("omission: %s in an open loop while the server stalls for %v", v.Name(), stall), job)
 	if err != nil {
 		return err
 	}
@@ -247,7 +250,7 @@ func (s *session) omission(ctx context.Context, c *Check) error {
 		results.Nanoseconds, "at least %v of the stall", shown)
 	limit := c.want
 	if run.MachineBound() { // the waits before and after the stall may also be long
-		limit = c.hope
+		limit = c.wantIfUndisturbed
 	}
 	limit(bound(wait.P99) <= exaggerated*stalled, "p99, upper limit", bound(wait.P99), results.Nanoseconds,
 		"at most %v times the stall", exaggerated)
@@ -256,7 +259,7 @@ func (s *session) omission(ctx context.Context, c *Check) error {
 	return nil
 }
 
-// holds compares the recorded holds with the requested ones, and with the time between grant and release that the lock
+// holds compares the recorded holds with the requested holds, and with the time between grant and release that the lock
 // measures. A hold may be too long on a busy machine, but it must never be too short.
 func (s *session) holds(ctx context.Context, c *Check) error {
 	for _, asked := range []time.Duration{200 * time.Microsecond, time.Millisecond} {
@@ -276,12 +279,12 @@ func (s *session) holds(ctx context.Context, c *Check) error {
 			c.want(false, clock, own, results.Nanoseconds,
 				"in total not below the recorded %v", time.Duration(recorded))
 		} else {
-			c.hope(near(mean/own, 1, 0.02), clock, own, results.Nanoseconds,
+			c.wantIfUndisturbed(near(mean/own, 1, 0.02), clock, own, results.Nanoseconds,
 				"within 2 %% of the recorded %v", time.Duration(mean))
 		}
 		c.want(bound(hold.P50) >= 0.98*float64(asked), figure("hold p50"), bound(hold.P50),
 			results.Nanoseconds, "at least the requested hold")
-		c.hope(mean <= 1.02*float64(asked), figure("mean hold"), mean,
+		c.wantIfUndisturbed(mean <= 1.02*float64(asked), figure("mean hold"), mean,
 			results.Nanoseconds, "at most 2 %% above the requested hold")
 		c.inform(figure("CPU of the generator, of one core"), run.Generator.CPUPercent, results.Percent)
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// queue is a lock within the process for all instances of a run. It counts its grants and measures its holds.
+// queue is a lock within the process that all instances of a run share. It counts its grants and measures its holds.
 type queue struct {
 	// doubling makes the lock admit a second client at a random time after the first. It then admits no further client
 	// until both have released.
@@ -29,7 +29,7 @@ type queue struct {
 	held   time.Duration // sum of the holds of released leases
 }
 
-// latest is the latest time after a grant at which the lock admits a second client. It is close to the longest hold, so
+// latest is the longest time between a grant and the admission of a second client. It is close to the longest hold, so
 // that overlaps of all lengths occur.
 const latest = 5 * time.Millisecond
 
@@ -64,8 +64,8 @@ func (q *queue) Acquire(ctx context.Context, _ string) (strategies.Lease, error)
 	return nil, ctx.Err()
 }
 
-// admit grants the lock to the first waiter if the lock is free, or as the second client if open is set. The caller of
-// admit and leave must hold mu.
+// admit grants the lock to the first waiter if the lock is free. If open is set, admit grants the lock to one waiter
+// although another client holds the lock. The caller of admit and leave must hold mu.
 func (q *queue) admit() {
 	switch {
 	case len(q.waiters) == 0:

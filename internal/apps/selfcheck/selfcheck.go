@@ -40,10 +40,10 @@ type Effort struct {
 	Window  time.Duration // window of the other runs
 }
 
-// Full returns the effort of the command selfcheck, which takes about half a minute.
+// Full returns the effort of the selfcheck command, which takes about half a minute.
 func Full() Effort { return Effort{Stalled: 10 * time.Second, Window: 2 * time.Second} }
 
-// checks has all checks in the order in which Run runs them.
+// checks lists all checks in the order in which Run runs them.
 var checks = []struct {
 	name, shows string
 	run         func(*session, context.Context, *Check) error
@@ -75,7 +75,7 @@ func (o Options) Validate() error {
 	return errors.Join(problems...)
 }
 
-// session is the state of a running selfcheck.
+// session is the state of a running selfcheck. runs counts its jobs, whose numbers must differ.
 type session struct {
 	Options
 	id     string
@@ -83,8 +83,8 @@ type session struct {
 	runs   int
 }
 
-// Run runs the checks one after the other. A check that cannot run is inconclusive. An error means that Redis cannot be
-// reached or closed. When ctx ends, Run leaves out the remaining checks.
+// Run runs the checks one after the other. A check that cannot run is inconclusive. When ctx ends, Run leaves out the
+// remaining checks. It returns an error only if Redis cannot be reached or closed.
 func Run(ctx context.Context, options Options) (*Document, error) {
 	s := &session{Options: options, id: store.NewRunID()}
 	d := &Document{Head: document.Begin(schema), Checks: []Check{}}
@@ -126,7 +126,8 @@ func (s *session) say(what string) {
 	}
 }
 
-// workload returns the default workload without warm-up, with this size and window. The checks change it further.
+// workload returns the default workload without warm-up, with this window and these numbers of clients and instances.
+// The checks change it further.
 func workload(clients, instances int, window time.Duration) workloads.Spec {
 	w := workloads.Default()
 	w.Clients, w.Instances = clients, instances
@@ -134,13 +135,14 @@ func workload(clients, instances int, window time.Duration) workloads.Spec {
 	return w
 }
 
-// job returns a job for a strategy.
+// job returns the job of one run of a strategy on the server of the selfcheck.
 func (s *session) job(v strategies.Variant, w workloads.Spec) engine.Job {
 	s.runs++
 	return engine.Job{Strategy: v, Workload: w, Target: s.server, Session: s.id, Number: s.runs, Round: 1, Order: 1}
 }
 
-// do reports the progress and runs a job.
+// do reports the progress and runs a job, which Options.Change may alter first. It returns an error if the job cannot
+// run at all.
 func (s *session) do(ctx context.Context, what string, job engine.Job) (*results.Run, error) {
 	s.say(what)
 	if s.Change != nil {
@@ -158,7 +160,7 @@ func contender() (strategies.Variant, error) { return strategies.NewVariant("pub
 
 func near(x, want, within float64) bool { return math.Abs(x-want) <= within }
 
-// value returns a figure; NaN if it is not known.
+// value returns a figure as a number, or NaN if the figure is not known. want turns NaN into an inconclusive verdict.
 func value[T int | int64 | float64](x *T) float64 {
 	if x == nil {
 		return math.NaN()
@@ -173,7 +175,7 @@ func bound(b *results.Bound) float64 {
 	return float64(b.NS)
 }
 
-// schema is the value of Document.Schema.
+// schema is the name and the version of the JSON format of a Document.
 const schema = "lockbench/selfcheck/1"
 
 // Document is the result of a selfcheck on one machine.
@@ -183,7 +185,7 @@ type Document struct {
 	Interrupted bool    `json:"interrupted,omitempty"` // the user interrupted it, so checks are missing
 }
 
-// Check is the result of one check.
+// Check is the verdict of one check, with the figures that it measured.
 type Check struct {
 	Name     string          `json:"name"`
 	Shows    string          `json:"shows"` // what a pass shows, one line
@@ -193,7 +195,7 @@ type Check struct {
 	Measured []Measure       `json:"measured"`
 }
 
-// Measure is one figure of a check.
+// Measure is one figure of a check, its requirement, and whether the figure meets the requirement.
 type Measure struct {
 	Name    string          `json:"name"`
 	Value   *float64        `json:"value"` // nil if not known
@@ -226,7 +228,7 @@ func (c *Check) inform(name string, value float64, unit results.Unit) {
 	c.add("", name, value, unit, "")
 }
 
-// want adds a figure with a requirement. ok reports whether the figure meets it; wanted describes it.
+// want adds a figure with a requirement. ok is true if the figure meets the requirement, which wanted describes.
 func (c *Check) want(ok bool, name string, value float64, unit results.Unit, wanted string, args ...any) {
 	verdict := Fail
 	switch {
@@ -238,14 +240,14 @@ func (c *Check) want(ok bool, name string, value float64, unit results.Unit, wan
 	c.add(verdict, name, value, unit, wanted, args...)
 }
 
-// count is like want, for a plain number.
+// count is like want, but for a figure without a unit.
 func (c *Check) count(ok bool, name string, value float64, wanted string, args ...any) {
 	c.want(ok, name, value, results.Number, wanted, args...)
 }
 
-// hope is like want, for a figure that other processes may spoil. If the figure does not meet the requirement, the
-// check is inconclusive and does not fail.
-func (c *Check) hope(ok bool, name string, value float64, unit results.Unit, wanted string, args ...any) {
+// wantIfUndisturbed is like want, for a figure that other processes on the machine may distort. If the figure does not
+// meet the requirement, the check is inconclusive and does not fail.
+func (c *Check) wantIfUndisturbed(ok bool, name string, value float64, unit results.Unit, wanted string, args ...any) {
 	verdict := Inconclusive
 	if ok {
 		verdict = Pass
@@ -263,12 +265,12 @@ func (c *Check) add(
 	c.Measured = append(c.Measured, m)
 }
 
-// unsure adds a reason why the check is inconclusive.
 func (c *Check) unsure(format string, args ...any) {
 	c.Why = append(c.Why, fmt.Sprintf(format, args...))
 }
 
-// conclude sets the verdict of the check by the verdicts of its figures.
+// conclude sets the verdict of the check. One failed figure makes the check fail; otherwise a reason in Why or an
+// inconclusive figure makes the check inconclusive.
 func (c *Check) conclude() {
 	c.Verdict = Pass
 	if len(c.Why) > 0 || len(c.Measured) == 0 {
@@ -284,7 +286,8 @@ func (c *Check) conclude() {
 	}
 }
 
-// Lay writes the document as text: for each check its verdict, what a pass shows, and each figure with its requirement.
+// Lay writes the document as text. For each check it writes the verdict, what a pass shows, and each figure with its
+// requirement.
 func (d *Document) Lay(p *layout.Page) {
 	fmt.Fprintln(p, d.Setup())
 	for _, c := range d.Checks {

@@ -32,17 +32,17 @@ func init() { strategies.RegisterStrategy(redisson.Strategies()...) } // the che
 
 func TestMain(m *testing.M) {
 	servers.Quiet()
-	// After a server has died, go-redis tries once a second to reconnect. Only at the next try does it notice that its
-	// pool has been closed, so its goroutine may outlive the tests.
+	// After a server has died, go-redis dials it once a second. The goroutine that dials notices only at its next try that
+	// the pool has been closed, so it may outlive the tests.
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"))
 }
 
-// quick returns an effort that is long enough to detect a planted fault.
 func quick() Effort {
 	return Effort{Stalled: 2 * time.Second, Window: 600 * time.Millisecond}
 }
 
-// only runs one check on the server at address.
+// only runs the check with this name, and no other, on the server at address. change may replace parts of each job, for
+// example to plant a fault.
 func only(t *testing.T, name, address string, change func(engine.Job) engine.Job) Check {
 	t.Helper()
 	found, err := Run(t.Context(), Options{
@@ -57,7 +57,7 @@ func only(t *testing.T, name, address string, change func(engine.Job) engine.Job
 	return found.Checks[0]
 }
 
-// failed describes the figures of a check that have the verdict Fail. Each of them has a value.
+// failed describes each figure of c whose verdict is Fail.
 func failed(c Check) []string {
 	var names []string
 	for _, m := range c.Measured {
@@ -68,8 +68,8 @@ func failed(c Check) []string {
 	return names
 }
 
-// Each check detects the fault it was designed to detect. Without a fault, it may be inconclusive on a busy machine,
-// but a check that depends only on counts must not fail.
+// Each check must fail with the fault that it was designed to detect. The checks marked calm must not fail without a
+// fault. The others are not tested without a fault, because a busy machine can make them fail.
 func TestEachCheckFindsItsFault(t *testing.T) {
 	for _, test := range []struct {
 		name  string
@@ -90,7 +90,7 @@ func TestEachCheckFindsItsFault(t *testing.T) {
 			return j
 		}, "found by the audit", true},
 		{"outside", func(j engine.Job) engine.Job { // the report does not contain a hundred commands
-			stranger(t, j, 100)
+			sendForeignCommands(t, j, 100)
 			return j
 		}, "commands that the report counts differently", true},
 	} {
@@ -132,8 +132,9 @@ func (e exaggerating) Acquire(ctx context.Context, key string) (strategies.Lease
 	return e.Locker.Acquire(ctx, key)
 }
 
-// The check omission detects waits that are too long, as of a harness that corrects twice for the stall.
-func TestAnExaggeratedStallIsFound(t *testing.T) {
+// The test makes long waits three times as long, as a harness does that corrects twice for a stall. The check omission
+// must not pass.
+func TestExaggeratedStallIsDetected(t *testing.T) {
 	t.Parallel()
 	c := only(t, "omission", redisserver.Quickest(), func(j engine.Job) engine.Job {
 		honest := j.Strategy
@@ -151,8 +152,8 @@ func TestAnExaggeratedStallIsFound(t *testing.T) {
 	t.Errorf("with waits three times as long it is %s: %+v", c.Verdict, c.Measured)
 }
 
-// stranger sends commands that are not part of the run.
-func stranger(t *testing.T, job engine.Job, commands int) {
+// sendForeignCommands sends pings to the job's server from a client that is not part of the run.
+func sendForeignCommands(t *testing.T, job engine.Job, commands int) {
 	connected, err := job.Target.Connect(t.Context(), "stranger", 1, nil)
 	if err != nil {
 		t.Error(err)
@@ -167,14 +168,14 @@ func stranger(t *testing.T, job engine.Job, commands int) {
 	}
 }
 
-func TestOnAServerOfTheUsersNothingIsStalledAndNobodyBlamed(t *testing.T) {
+func TestUserServerIsNeverStalled(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	if c := only(t, "omission", server.URL(), nil); c.Verdict != Inconclusive || len(c.Why) != 1 {
 		t.Errorf("omission: %s, %q", c.Verdict, c.Why)
 	}
 	disturbed := func(j engine.Job) engine.Job {
-		stranger(t, j, 100)
+		sendForeignCommands(t, j, 100)
 		return j
 	}
 	if c := only(t, "outside", server.URL(), disturbed); c.Verdict != Inconclusive {
@@ -182,7 +183,7 @@ func TestOnAServerOfTheUsersNothingIsStalledAndNobodyBlamed(t *testing.T) {
 	}
 }
 
-func TestAStallShowsInTheOpenLoop(t *testing.T) {
+func TestStallShowsInOpenLoop(t *testing.T) {
 	t.Parallel()
 	c := only(t, "omission", redisserver.Quickest(), nil)
 	for _, m := range c.Measured {
@@ -192,7 +193,7 @@ func TestAStallShowsInTheOpenLoop(t *testing.T) {
 	}
 }
 
-func TestAnInterruptLeavesTheRestOut(t *testing.T) {
+func TestInterruptSkipsRemainingChecks(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	found, err := Run(ctx, Options{
@@ -212,9 +213,9 @@ func TestAnInterruptLeavesTheRestOut(t *testing.T) {
 }
 
 // In virtual time, only the holds and the gaps between arrivals take time, so each wait is known exactly: a client
-// obtains the lock when it requests it, or when the client before it releases it (D. V. Lindley, The theory of queues
+// obtains the lock at its request, or when the previous client releases the lock (D. V. Lindley, The theory of queues
 // with a single server, Math. Proc. Camb. Phil. Soc. 48, 1952).
-func TestInVirtualTimeEveryWaitIsLindleys(t *testing.T) {
+func TestVirtualTimeWaitsMatchLindley(t *testing.T) {
 	for load, hold := range map[float64]string{0.5: "exp:1ms", 0.7: "uniform:0s,2ms", 0.9: "1ms"} {
 		synctest.Test(t, func(t *testing.T) {
 			seen := &records{}
@@ -246,7 +247,7 @@ func TestInVirtualTimeEveryWaitIsLindleys(t *testing.T) {
 	}
 }
 
-func TestASelfcheckSaysWhatIsNotAsWanted(t *testing.T) {
+func TestSelfcheckOutput(t *testing.T) {
 	number := func(x float64) *float64 { return &x }
 	s := &Document{
 		Head: document.Head{
@@ -317,7 +318,7 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-func TestOverlapsAreThoseOfTheInstants(t *testing.T) {
+func TestOverlapsFromInstants(t *testing.T) {
 	found := overlaps([]engine.Acquisition{
 		{Granted: 100, Released: 200},
 		{Granted: 0, Released: 100},   // ends when the first begins: no overlap
