@@ -13,7 +13,7 @@ import (
 	"github.com/lockbench/lockbench/internal/netfault"
 )
 
-// dialled returns a connection over a path to a listener.
+// dialled returns a new path, a connection on this path, and the listener to which the connection was dialled.
 func dialled(t *testing.T) (*netfault.Path, net.Conn, net.Listener) {
 	t.Helper()
 	server, err := net.Listen("tcp", "127.0.0.1:0")
@@ -29,9 +29,9 @@ func dialled(t *testing.T) (*netfault.Path, net.Conn, net.Listener) {
 	return p, c, server
 }
 
-// A client that sets a new deadline just when its connection breaks sees the break at once, as on a connection that was
-// reset.
-func TestABrokenWayIsSeenAtOnce(t *testing.T) {
+// TestBrokenConnectionIsSeenAtOnce sets a new deadline on a connection that Snap has just broken. A read must fail
+// immediately, as on a connection that was reset, and not only at the deadline.
+func TestBrokenConnectionIsSeenAtOnce(t *testing.T) {
 	p, c, _ := dialled(t)
 	late := p.Snap()
 	_ = c.SetReadDeadline(time.Now().Add(time.Hour))
@@ -54,8 +54,8 @@ func TestABrokenWayIsSeenAtOnce(t *testing.T) {
 	}
 }
 
-// A read or write that waits at a blockade ends at its deadline, as on a socket, and loses no data: the next read
-// returns it.
+// TestDeadlinesEndAStall holds back the data of a connection. Reads and writes must fail at their deadlines, as on a
+// socket. After the stall, a read must return the data.
 func TestDeadlinesEndAStall(t *testing.T) {
 	p, c, server := dialled(t)
 	t.Cleanup(func() { _ = c.Close() })
@@ -98,8 +98,9 @@ func TestDeadlinesEndAStall(t *testing.T) {
 	}
 }
 
-// A connection breaks only at the selected write: before the server gets it, or before the client gets the reply.
-func TestAConnectionBreaksAtAWrite(t *testing.T) {
+// TestConnectionBreaksAtSelectedWrite selects one write with BreakAt. The connection must break only there: before the
+// server gets the write, or before the client gets the reply.
+func TestConnectionBreaksAtSelectedWrite(t *testing.T) {
 	for _, test := range []struct {
 		kind netfault.Blocked
 		want string // what the server gets

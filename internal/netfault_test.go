@@ -11,7 +11,7 @@ import (
 	"github.com/lockbench/lockbench/internal/netfault"
 )
 
-func TestHooksStandBeforeTheirMethods(t *testing.T) {
+func TestHooksWrapMethods(t *testing.T) {
 	ours, theirs := net.Pipe()
 	var written, read, closed int
 	c := netfault.Conn(ours, netfault.Hooks{
@@ -50,7 +50,7 @@ func TestHooksStandBeforeTheirMethods(t *testing.T) {
 	}
 }
 
-func TestWhatIsBelowStaysInSight(t *testing.T) {
+func TestUnderlyingSocketIsAccessible(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -94,9 +94,10 @@ func (l *full) Accept() (net.Conn, error) {
 	return l.Listener.Accept()
 }
 
-// A proxy survives a lack of file descriptors. If its accept loop ended, the kernel would still accept connections that
-// no proxy serves.
-func TestProxiesOutlastALackOfFiles(t *testing.T) {
+// TestProxySurvivesLackOfDescriptors lets the first three Accepts fail for lack of file descriptors. The proxy must
+// serve the next connection. If its accept loop ended instead, clients would connect and wait for ever, because the
+// kernel still accepts connections for the listener.
+func TestProxySurvivesLackOfDescriptors(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

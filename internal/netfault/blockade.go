@@ -1,7 +1,7 @@
 package netfault
 
-// This file has the Blockade, which holds up the connections of a Path, and the deadlines that end a wait at a
-// blockade.
+// This file defines Blockade, which holds up the traffic of a Path. It also defines the deadlines of reads and writes
+// that wait at a blockade.
 
 import (
 	"net"
@@ -10,17 +10,17 @@ import (
 	"time"
 )
 
-// Blocked is the kind of traffic that a Blockade holds up.
+// Blocked selects the traffic that a Blockade holds up, and whether the blockade then breaks the connection.
 type Blocked int
 
-// The kinds of traffic that a Blockade can hold up.
+// These are the kinds of traffic that a Blockade can hold up.
 const (
 	Dials      Blocked = iota // all dials wait
 	Write                     // one write waits
 	LostWrite                 // one write waits; then its connection breaks and the write is lost
 	Answers                   // all replies wait
 	LostAnswer                // the reply to one write waits; then its connection breaks and the reply is lost
-	Late                      // all writes seem to succeed, but their data is held back, see Snap
+	Late                      // all writes seem to succeed, but their data is held back until Snap
 )
 
 // Blockade holds up data between a client and its servers. A Path has at most one blockade at a time.
@@ -36,13 +36,14 @@ type Blockade struct {
 	broke  chan struct{} // closed when the blockade has broken a connection
 }
 
-// Hold sets a blockade that holds up writes, replies or dials after pass of them have passed.
+// Hold blocks the traffic that kind selects, after it has let the first `pass` writes or replies through.
 func (p *Path) Hold(kind Blocked, pass int) *Blockade {
 	return p.hold(&Blockade{kind: kind, pass: pass})
 }
 
-// BreakAt breaks the connection of the first write that at accepts, without holding it up: before that write with
-// LostWrite, and before the reply to it with LostAnswer. The channel is closed when the connection is broken.
+// BreakAt breaks the connection on which the client first writes data that the function at accepts. With LostWrite it
+// breaks the connection before the data is sent, and with LostAnswer before the client gets the reply. The returned
+// channel is closed when the connection is broken.
 func (p *Path) BreakAt(kind Blocked, at func(written []byte) bool) (broke <-chan struct{}) {
 	g := p.hold(&Blockade{kind: kind, at: at})
 	close(g.opened)
@@ -68,8 +69,9 @@ func (g *Blockade) Open() {
 	close(g.opened)
 }
 
-// Catches reports whether something is held up within this time. It waits in short steps, so that a stop of the whole
-// process costs only one step.
+// Catches waits until the blockade holds something up or the time `within` has passed. It reports whether the blockade
+// has held something up. It sleeps in short steps, so that a pause of the whole process uses up only one step of the
+// time limit.
 func (g *Blockade) Catches(within time.Duration) bool {
 	const step = 5 * time.Millisecond
 	for look := time.Duration(0); ; look += step {
@@ -85,8 +87,8 @@ func (g *Blockade) Catches(within time.Duration) bool {
 	}
 }
 
-// stops reports whether the blockade holds up a write or, if written is empty, a reply. The caller holds the mutex,
-// also for tell.
+// stops reports whether the blockade holds up a write or, if written is empty, a reply. The callers of stops and
+// signalCaught must hold Path.mu.
 func (g *Blockade) stops(written []byte) bool {
 	if g.at != nil && !g.at(written) {
 		return false
@@ -95,7 +97,7 @@ func (g *Blockade) stops(written []byte) bool {
 	return g.pass < 0
 }
 
-func (g *Blockade) tell() {
+func (g *Blockade) signalCaught() {
 	select {
 	case <-g.Caught:
 	default:
@@ -103,8 +105,8 @@ func (g *Blockade) tell() {
 	}
 }
 
-// deadline is the time at which reads or writes that wait at a blockade fail, like the deadline of a socket, in Unix
-// nanoseconds; 0 means never.
+// deadline is the read or write deadline of a connection, in Unix nanoseconds; 0 means none. It also applies to reads
+// and writes that wait at a blockade.
 type deadline struct{ atomic.Int64 }
 
 func (d *deadline) set(at time.Time) {
@@ -115,8 +117,8 @@ func (d *deadline) set(at time.Time) {
 	}
 }
 
-// wait returns when the blockade is open. It returns an error if the deadline passes or the connection is gone before
-// that.
+// wait waits until the blockade is open. It returns an error if the deadline passes first, or if the connection is
+// closed or broken first.
 func (d *deadline) wait(g *Blockade, gone <-chan struct{}) error {
 	look := time.NewTicker(time.Millisecond) // checked repeatedly, because the deadline may change
 	defer look.Stop()

@@ -1,6 +1,7 @@
 package netfault
 
-// This file has Conn, a single connection whose methods call hooks. Conn hides nothing else of the connection.
+// This file defines Conn, which wraps a connection so that hooks replace some of its methods. Methods without a hook
+// work as before.
 
 import (
 	"net"
@@ -8,18 +9,18 @@ import (
 	"time"
 )
 
-// Hooks are called instead of a connection's methods. Each gets the original method, which it may call. A nil hook
-// leaves its method unchanged.
+// Hooks are called instead of a connection's methods. Each hook receives the original method and may call it. A method
+// whose hook is nil is unchanged.
 type Hooks struct {
 	Read  func(b []byte, read func([]byte) (int, error)) (int, error)
 	Write func(b []byte, write func([]byte) (int, error)) (int, error)
 	Close func(hangUp func() error) error
-	// Deadline is called in place of SetReadDeadline and SetWriteDeadline, and for both by SetDeadline.
+	// Deadline replaces SetReadDeadline, SetWriteDeadline and SetDeadline. reads and writes tell which deadlines to set.
 	Deadline func(reads, writes bool, at time.Time, set func(time.Time) error) error
 }
 
-// Conn returns a connection with hooks. A library can still reach the socket (syscall.Conn) to detect stale
-// connections, and the connection below TLS (NetConn).
+// Conn returns c with hooks. A library can still reach the socket of c (syscall.Conn), to detect stale connections, and
+// the connection below TLS (NetConn).
 func Conn(c net.Conn, h Hooks) net.Conn {
 	hooked := &conn{c, h} // a pointer, because Hooks are not comparable
 	if encrypted, ok := c.(interface{ NetConn() net.Conn }); ok {

@@ -1,7 +1,6 @@
 package netfault
 
-// This file has Conns, the connections of one owner. It registers them when they are dialled, and Cut closes all of
-// them at once.
+// This file defines Conns, which records the open connections of one owner and can close all of them together.
 
 import (
 	"context"
@@ -12,7 +11,7 @@ import (
 	"sync"
 )
 
-// Conns is the set of one owner's open connections. The zero value is empty.
+// Conns is the set of one owner's open connections. The zero value is an empty set.
 type Conns struct {
 	mu    sync.Mutex
 	gone  error // why new connections are refused; nil before Cut
@@ -33,8 +32,8 @@ func (c *Conns) Through(dial Dialer) Dialer {
 	}
 }
 
-// Add registers a connection, and returns it with hooks. After Cut it closes the connection instead, and returns the
-// reason.
+// Add registers a connection until it is closed, and returns it with hooks. After Cut, Add closes the connection and
+// returns the error that was passed to Cut.
 func (c *Conns) Add(conn net.Conn, h Hooks) (net.Conn, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -66,7 +65,8 @@ func (c *Conns) List() []net.Conn {
 	return slices.Collect(maps.Keys(c.conns))
 }
 
-// Cut closes all connections. From then on Through and Add refuse connections with the error why.
+// Cut closes all connections. From then on, Add and the Dialers from Through close each new connection and return the
+// error `why`.
 func (c *Conns) Cut(why error) {
 	c.mu.Lock()
 	open := c.conns

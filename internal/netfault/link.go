@@ -1,7 +1,7 @@
 package netfault
 
-// This file has link, one connection through a proxy. Each direction has two goroutines: read reads pieces of data from
-// one end, and pass writes each piece to the other end when it is due.
+// This file defines link, one connection through a proxy. Two goroutines serve each direction: read reads pieces of
+// data from one end, and pass writes each piece to the other end when it is due.
 
 import (
 	"math/rand/v2"
@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// link is one connection through a proxy.
+// link forwards data between two connections: one from a client to the proxy, and one from the proxy to the server.
 type link struct {
 	proxy          *Proxy
 	client, server net.Conn
@@ -20,7 +20,7 @@ type link struct {
 	silent         bool   // drops all data; guarded by the proxy's mu
 }
 
-// piece is data that is read and forwarded together.
+// piece is the data of one read, which is forwarded in one write.
 type piece struct {
 	data  []byte
 	at    time.Time // when it arrived
@@ -32,7 +32,8 @@ const (
 	// pieceSize, in bytes, and underWay, in pieces, limit the data that a link holds.
 	pieceSize = 32 << 10
 	underWay  = 1024
-	// coarse is the inaccuracy of the time package's timers. The last part of a delay uses the sleepers, which are exact.
+	// coarse is an upper limit for the inaccuracy of the time package's timers. The last part of each delay, at most
+	// coarse, uses the more exact pause.Sleepers.
 	coarse = 5 * time.Millisecond
 )
 
@@ -62,7 +63,7 @@ func (l *link) close() {
 	delete(l.proxy.links, l)
 }
 
-// pass forwards the data of one end to the other. The delays of the pieces overlap.
+// pass forwards the data from one end to the other. The delays of successive pieces overlap.
 func (l *link) pass(from, to net.Conn) {
 	defer l.close()
 	pieces := make(chan piece, underWay)
@@ -81,7 +82,8 @@ func (l *link) pass(from, to net.Conn) {
 	l.keep(piece{at: time.Now()}) // the end of the data is delayed too
 }
 
-// read reads pieces until the connection ends or the link is closed.
+// read splits the data that arrives into pieces and sends them, with their arrival times, to the channel pieces. It
+// ends when the connection ends or the link is closed.
 func (l *link) read(from net.Conn, pieces chan<- piece) {
 	defer close(pieces)
 	buffer := make([]byte, pieceSize)
@@ -100,7 +102,7 @@ func (l *link) read(from net.Conn, pieces chan<- piece) {
 	}
 }
 
-// keep waits until a piece is due. It returns false if the link was closed.
+// keep waits until the proxy's condition lets the piece pass. It returns false if the link is closed first.
 func (l *link) keep(p piece) bool {
 	for {
 		due, held, changed := l.proxy.delayed(l, p)

@@ -13,8 +13,8 @@
 // their bytes, and a Path holds the connections of a client in a test. Proxies forward connections between two
 // processes.
 //
-// strategies/gozk has a separate connection wrapper, because by the order of imports the packages that connect locks
-// with a store must not import this package.
+// strategies/gozk has its own connection wrapper, because the packages that connect locks to a store must not import
+// this package.
 package netfault
 
 import (
@@ -22,5 +22,5 @@ import (
 	"net"
 )
 
-// Dialer opens a connection.
+// Dialer opens a connection, as net.Dialer.DialContext does.
 type Dialer = func(ctx context.Context, network, addr string) (net.Conn, error)

@@ -1,7 +1,7 @@
 package netfault
 
-// This file has Path: the connections of one client, which a test watches, delays and breaks. blockade.go has the
-// blockades on them.
+// This file defines Path, with which a test watches, delays and breaks the connections of one client. blockade.go
+// defines the blockades of a Path.
 
 import (
 	"bytes"
@@ -49,7 +49,7 @@ type pathConn struct {
 	reads, writes deadline
 }
 
-// Dial dials directly and puts the connection on the path. It fits redis.UniversalOptions.Dialer.
+// Dial dials with a net.Dialer and puts the connection on the path. It can be used as redis.UniversalOptions.Dialer.
 func (p *Path) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	return p.Through(new(net.Dialer).DialContext)(ctx, network, address)
 }
@@ -77,7 +77,7 @@ func (p *Path) Through(dial Dialer) Dialer {
 	}
 }
 
-// watch adds a connection to the path.
+// watch adds a connection to the path and returns it with the hooks that apply blockades and breaks to it.
 func (p *Path) watch(dialled net.Conn) net.Conn {
 	c := &pathConn{Conn: dialled, gone: make(chan struct{})}
 	p.mu.Lock()
@@ -139,10 +139,11 @@ func (p *Path) watch(dialled net.Conn) net.Conn {
 	})
 }
 
-// past is a deadline that has already passed.
+// past is a deadline that has already passed. It makes a blocked read return immediately.
 var past = time.Unix(1, 0)
 
-// receive returns data that has arrived, the unread data first.
+// receive returns data from the server. It first returns the data that arrived after an earlier read had reached its
+// deadline.
 func (c *pathConn) receive(b []byte, read func([]byte) (int, error)) (int, error) {
 	if len(c.unread) == 0 {
 		return read(b)
@@ -160,7 +161,7 @@ func (p *Path) toDial() (*Blockade, error) {
 		return nil, errDown
 	}
 	if g := p.blockade; g != nil && g.kind == Dials {
-		g.tell()
+		g.signalCaught()
 		return g, nil
 	}
 	return nil, nil
@@ -186,11 +187,12 @@ func (p *Path) toWrite(c *pathConn, b []byte) *Blockade {
 		return nil
 	}
 	p.blockade = nil // the other writes pass
-	g.tell()
+	g.signalCaught()
 	return g
 }
 
-// written records a write, and returns how many of its bytes the path takes over: all or none.
+// written records a write. If the path keeps or drops the data, kept is len(b) and the caller must not send it;
+// otherwise kept is 0.
 func (p *Path) written(c *pathConn, b []byte) (kept int, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -209,12 +211,12 @@ func (p *Path) written(c *pathConn, b []byte) (kept int, err error) {
 		return 0, nil
 	}
 	c.kept = append(c.kept, b...)
-	g.tell()
+	g.signalCaught()
 	return len(b), nil
 }
 
-// arrived holds up the n bytes that have arrived if a blockade requires it, and reports whether they are lost. An error
-// means that the client stopped waiting for them.
+// arrived holds up the n bytes that the client is about to read until no blockade applies to them. It reports whether
+// the path drops these bytes. It returns an error if the client stops waiting for them.
 func (p *Path) arrived(c *pathConn, n int) (lost bool, err error) {
 	g := p.toRead(c, n)
 	if g != nil {
@@ -250,12 +252,12 @@ func (p *Path) toRead(c *pathConn, n int) *Blockade {
 	case g.kind != Answers || !g.stops(nil):
 		return nil
 	}
-	g.tell()
+	g.signalCaught()
 	c.at = g
 	return g
 }
 
-// reset breaks a connection at a blockade.
+// reset closes a connection so that the client sees a reset, and closes the channel that BreakAt returned.
 func (p *Path) reset(c *pathConn, g *Blockade) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -265,7 +267,7 @@ func (p *Path) reset(c *pathConn, g *Blockade) {
 	close(g.broke)
 }
 
-// end ends the connection's waits at a blockade. The caller holds the mutex.
+// end ends the reads and writes on the connection that wait at a blockade. The caller holds Path.mu.
 func (c *pathConn) end() {
 	if !c.broken && !c.closed {
 		close(c.gone)
@@ -282,8 +284,8 @@ func (p *Path) breakOf(c *pathConn) error {
 	return nil
 }
 
-// closes records that the client has closed a connection, and reports whether the connection must nevertheless stay
-// open towards the server.
+// closes records that the client has closed a connection. It reports whether the path must keep the connection to the
+// server open.
 func (p *Path) closes(c *pathConn) (stays bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -302,16 +304,17 @@ func (p *Path) closes(c *pathConn) (stays bool) {
 // Mute drops all data from the servers until Snap.
 func (p *Path) Mute() { p.mu.Lock(); p.muted = true; p.mu.Unlock() }
 
-// waits reports whether a client waits for a message after sending this, because it is a subscription or a blocking
-// command.
+// waits reports whether the data is a subscription or a blocking command. After sending such data, a client waits for a
+// message.
 func waits(sent []byte) bool {
 	sent = bytes.ToLower(sent)
 	return bytes.Contains(sent, []byte("subscribe\r\n")) || bytes.Contains(sent, []byte("blpop\r\n"))
 }
 
-// Silence drops all data, in both directions, on the current connections on which the client has waited for a message,
-// like a firewall that has lost their state. Neither side notices it, and the server does not notice when the client
-// closes such a connection. Other and later connections work. Deliver closes the silent connections.
+// Silence drops all data, in both directions, on each current connection on which the client has waited for a message.
+// A firewall that has lost the state of a connection does the same. Neither side notices, and the server does not
+// notice when the client closes such a connection. All other connections, including new ones, work. Deliver closes the
+// silent connections.
 func (p *Path) Silence() (silent Packets) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -334,7 +337,7 @@ func (p *Path) Block(down bool) { p.mu.Lock(); p.down = down; p.mu.Unlock() }
 // can later send the data that the blockade has held back.
 func (p *Path) Snap() Packets { return p.snap(func(*pathConn) bool { return true }) }
 
-// Snap is Path.Snap for only the connections that have held-back data.
+// Snap is Path.Snap, but breaks only the connections that have held-back data.
 func (g *Blockade) Snap() Packets {
 	return g.path.snap(func(c *pathConn) bool { return len(c.kept) > 0 })
 }
@@ -367,10 +370,11 @@ func (p *Path) HangUp() {
 	}
 }
 
-// Packets is connections that the client sees as broken or that are silent, with their held-back data.
+// Packets are connections that are silent or broken for the client, together with the data that a blockade has held
+// back on them.
 type Packets []*pathConn
 
-// Deliver sends the held-back data, waits for the servers' replies to it, and closes the connections.
+// Deliver sends the held-back data, waits for the servers' replies, and closes the connections.
 func (late Packets) Deliver() error {
 	const patience = 20 * time.Second
 	var problems []error
@@ -388,7 +392,7 @@ func (late Packets) Deliver() error {
 	return errors.Join(problems...)
 }
 
-// Stall holds up all data from the servers, or releases it.
+// Stall holds up all data from the servers if on is true, and releases the data if on is false.
 func (p *Path) Stall(on bool) {
 	if on {
 		p.Hold(Answers, 0)

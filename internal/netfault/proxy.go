@@ -1,7 +1,7 @@
 package netfault
 
-// This file has Proxies, which forward connections between two processes under a Condition. link.go has one connection
-// through a proxy.
+// This file defines Proxies, which forward connections between two processes under a Condition. link.go defines one
+// connection through a proxy.
 
 import (
 	"context"
@@ -15,10 +15,11 @@ import (
 	"github.com/lockbench/lockbench/internal/pause"
 )
 
-// Condition is the state of the network for all connections of a proxy. Under the zero value all data is forwarded at
-// once.
+// Condition is the state of the network for all connections of a proxy. With the zero value, data is forwarded without
+// delay.
 type Condition struct {
-	// Delay is the one-way delay of data. Jitter is the largest deviation from it, in either direction.
+	// Delay is the one-way delay of data. Jitter is the largest amount by which the delay of a piece of data may be
+	// shorter or longer.
 	Delay, Jitter time.Duration
 	// PerByte is the time in ns to send one byte, in each direction.
 	PerByte float64
@@ -38,7 +39,7 @@ type Proxies struct {
 	all    []*Proxy
 }
 
-// Proxy links each connection to its port with a connection that it dials.
+// Proxy accepts connections on a port and links each of them with a connection that it dials to the server.
 type Proxy struct {
 	of       *Proxies
 	listener net.Listener
@@ -52,7 +53,8 @@ type Proxy struct {
 	changed chan struct{} // closed when the condition changes, or a link falls silent
 }
 
-// Listen starts a proxy on a free port.
+// Listen starts a proxy on a free port of the loopback interface. For each client the proxy calls dial to reach the
+// server.
 func (s *Proxies) Listen(dial func(context.Context) (net.Conn, error)) (*Proxy, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -61,8 +63,8 @@ func (s *Proxies) Listen(dial func(context.Context) (net.Conn, error)) (*Proxy, 
 	return s.Serve(listener, dial)
 }
 
-// Serve starts a proxy for a listener. Close closes both. After Close, Serve closes the listener and returns
-// net.ErrClosed.
+// Serve starts a proxy for a listener. Proxies.Close closes the proxy and the listener. If s is already closed, Serve
+// closes the listener and returns net.ErrClosed.
 func (s *Proxies) Serve(listener net.Listener, dial func(context.Context) (net.Conn, error)) (*Proxy, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -99,10 +101,10 @@ func (p *Proxy) close() {
 	}
 }
 
-// Addr returns the address of the proxy.
+// Addr returns the host:port at which clients connect to the proxy.
 func (p *Proxy) Addr() string { return p.listener.Addr().String() }
 
-// accept links every connection to the proxy with one to the server, until the proxy is closed.
+// accept links every connection to the proxy with a new connection to the server, until the proxy is closed.
 func (p *Proxy) accept() {
 	for {
 		client, err := p.listener.Accept()
@@ -124,7 +126,7 @@ func (p *Proxy) accept() {
 	}
 }
 
-// join links two connections in both directions.
+// join forwards data between two connections in both directions, until one of them ends.
 func (p *Proxy) join(client, server net.Conn) {
 	l := newLink(p, client, server)
 	p.mu.Lock()
@@ -140,7 +142,7 @@ func (p *Proxy) join(client, server net.Conn) {
 	p.of.running.Go(func() { l.pass(server, client) })
 }
 
-// Set changes the condition, also for data that the proxy already holds.
+// Set changes the condition. The new condition also applies to data that the proxy already holds.
 func (p *Proxy) Set(c Condition) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -153,7 +155,7 @@ func (p *Proxy) Set(c Condition) {
 	p.change()
 }
 
-// Silence drops all further data on the current connections without either end noticing. New connections work. The
+// Silence drops all further data on the current connections. Neither end is notified. New connections work. The
 // returned function closes the silent connections.
 func (p *Proxy) Silence() (end func()) {
 	p.mu.Lock()
@@ -176,7 +178,7 @@ func (p *Proxy) change() {
 	p.changed = make(chan struct{})
 }
 
-// delayed returns when a piece may be forwarded, and whether it is held until the next change.
+// delayed returns the time at which a piece is due. If held is true, the piece must wait until changed is closed.
 func (p *Proxy) delayed(l *link, d piece) (due time.Time, held bool, changed <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -1,6 +1,6 @@
 package netfault
 
-// This file has Traffic, which counts the bytes and requests of connections without changing them.
+// This file defines Traffic, which counts the bytes and requests of connections.
 
 import (
 	"context"
@@ -8,12 +8,13 @@ import (
 	"sync/atomic"
 )
 
-// Traffic counts what connections exchange with a server. With TLS it counts the decrypted bytes, as Redis does.
+// Traffic counts the bytes and requests that connections exchange with a server. With TLS it counts the decrypted
+// bytes, as Redis does.
 type Traffic struct {
 	requests, written, read atomic.Int64
 }
 
-// Conn returns a connection whose traffic is counted.
+// Conn returns c with hooks that add its traffic to the counts.
 func (t *Traffic) Conn(c net.Conn) net.Conn {
 	return Conn(c, Hooks{
 		Write: func(b []byte, write func([]byte) (int, error)) (int, error) {
@@ -30,7 +31,7 @@ func (t *Traffic) Conn(c net.Conn) net.Conn {
 	})
 }
 
-// Through returns a Dialer whose connections are counted.
+// Through returns a Dialer whose connections add their traffic to the counts.
 func (t *Traffic) Through(dial Dialer) Dialer {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		conn, err := dial(ctx, network, addr)
@@ -41,12 +42,12 @@ func (t *Traffic) Through(dial Dialer) Dialer {
 	}
 }
 
-// Requests returns the number of writes so far. It equals the number of requests, because clients write a command or a
-// whole pipeline at once.
+// Requests returns the number of writes so far. It equals the number of requests, because a client sends a command or a
+// whole pipeline in one write.
 func (t *Traffic) Requests() int64 { return t.requests.Load() }
 
-// Written returns the bytes sent so far.
+// Written returns the number of bytes sent so far.
 func (t *Traffic) Written() int64 { return t.written.Load() }
 
-// Read returns the bytes received so far.
+// Read returns the number of bytes received so far.
 func (t *Traffic) Read() int64 { return t.read.Load() }
