@@ -22,8 +22,8 @@ type Store struct{}
 // Title returns the official name of the store.
 func (Store) Title() string { return "Redis" }
 
-// options converts to the options of package servers. The address image:NAME means a container of that image, and
-// process:PATH a process of that program.
+// options converts the options of package store to the options of package servers. The address image:NAME means a
+// container of that image, and process:PATH a process of that program.
 func options(o store.Options, runID string) servers.Options {
 	program := ""
 	if image, ok := strings.CutPrefix(o.Address, "image:"); ok {
@@ -39,12 +39,12 @@ func options(o store.Options, runID string) servers.Options {
 	}
 }
 
-// Schemes returns the URL schemes of its addresses. The form host:port has no scheme.
+// Schemes returns the URL schemes of Redis's addresses. The form host:port has no scheme.
 func (Store) Schemes() []string {
 	return []string{"redis", "rediss", "unix", "valkey", "valkeys", "redis+sentinel", "rediss+sentinel"}
 }
 
-// Validate returns every error in the options, see store.Store.
+// Validate implements store.Store. It returns every error in the options.
 func (Store) Validate(o store.Options) error {
 	_, durability := store.ParseDurability(string(o.Durability))
 	if durability != nil {
@@ -77,8 +77,8 @@ type layout struct {
 	most             int // number of a user's addresses if their topology is not known; else 0
 }
 
-// Unfit returns the reason why a strategy cannot run on these servers, see servers.Options and servers.Topology. An
-// unknown topology has at most as many independent nodes as there are addresses.
+// Unfit returns the reason why a strategy cannot run on the servers, as reported by servers.Options or
+// servers.Topology; "" if it can. An unknown topology has at most one independent node per address.
 func (l layout) Unfit(info strategies.Info) string {
 	topology := l.Topology
 	if l.most > 0 {
@@ -87,12 +87,12 @@ func (l layout) Unfit(info strategies.Info) string {
 	return cmp.Or(l.at.Unfit(info), topology.Unfit(info))
 }
 
-// Impossible returns an error for every fault that is not possible, see servers.Check.
+// Impossible returns the errors that servers.Check reports for the faults.
 func (l layout) Impossible(all []workloads.Fault) []error {
 	return servers.Check(all, l.Topology, l.started, l.allowed)
 }
 
-// Open is the function Open.
+// Open returns the result of the function Open as a store.Server.
 func (Store) Open(ctx context.Context, runID string, o store.Options) (store.Server, error) {
 	s, err := Open(ctx, runID, o)
 	if err != nil {
@@ -101,7 +101,7 @@ func (Store) Open(ctx context.Context, runID string, o store.Options) (store.Ser
 	return s, nil
 }
 
-// Open finds or starts the Redis that the options describe, see servers.Open.
+// Open finds or starts the Redis that the options describe, with servers.Open.
 func Open(ctx context.Context, runID string, o store.Options) (*servers.Server, error) {
 	return servers.Open(ctx, options(o, runID))
 }

@@ -1,6 +1,13 @@
 // Package barrier lets the generators of a session begin their runs at the same time, and collects their records,
-// through the Redis that they measure. Their clocks need not agree.
+// through the Redis that they measure. The clocks of the generators need not agree.
 package barrier
+
+// A session has these keys: its settings, which the first generator writes; the state of each generator, which expires
+// unless heartbeats renew it; and for each barrier a common start and the records (see handin.go). A generator calls
+// Join, Agree, Meet before each run, and HandIn or Leave. Generators send one another no messages, but poll the states
+// until all have reached a barrier or one is lost.
+//
+// Other programs may write to the same Redis, so every value that is read has a limit and is checked.
 
 import (
 	"cmp"
@@ -52,7 +59,7 @@ func (r refusal) Is(target error) bool { return target == ErrRefused }
 
 func refuse(format string, args ...any) error { return refusal(fmt.Sprintf(format, args...)) }
 
-// Generators describes the generators of a session from the view of one of them: its index, and the values that all
+// Generators describes the generators of a session for one of them: its own index, and the values that all generators
 // must share.
 type Generators struct {
 	Session  string
@@ -64,13 +71,13 @@ type Generators struct {
 }
 
 const (
-	// life is how long a generator counts as alive after its last heartbeat. It is longer than a busy machine delays a
-	// goroutine.
+	// life is how long a generator counts as alive after its last heartbeat. It is longer than any delay of a goroutine on
+	// a busy machine.
 	life     = 10 * time.Second
 	beat     = 2 * time.Second // from one heartbeat to the next
 	polls    = 50 * time.Millisecond
 	patience = 5 * time.Second // for one request
-	// Limits of the size of values, because other programs may write to the keys.
+	// The following constants limit the size of values in bytes, because other programs may write to the keys.
 	mostSettings = 1 << 20
 	mostRecord   = 16 << 20
 	mostState    = 128
@@ -79,12 +86,13 @@ const (
 // Lead is the time from the arrival of the last generator to the common start.
 const Lead = 3 * time.Second
 
-// Member is a generator that takes part in a session. Its goroutine ends with Leave or HandIn.
+// Member is a generator that takes part in a session. The goroutine that sends its heartbeats ends with Leave or
+// HandIn.
 type Member struct {
 	Index int
 	Seed  int64 // of the session
 
-	looking sync.Mutex // keeps calls of look apart, so that none compares states older than those of the previous call
+	looking sync.Mutex // serialises readStates, so that no call compares states older than those of the previous call
 
 	of      Generators
 	meeting string // distinguishes the keys of this session from those of others with its name
@@ -99,7 +107,7 @@ type Member struct {
 	beating sync.WaitGroup
 }
 
-// state is what a generator publishes in a key that expires unless its heartbeats renew it.
+// state is what a generator publishes about itself. Its key expires unless the generator's heartbeats renew it.
 type state struct {
 	step  int // the last barrier that it has reached
 	phase string
@@ -107,17 +115,17 @@ type state struct {
 	nonce string // its contribution to the session's run ID
 }
 
-// wasStopped is the reason in Lost if the generator itself reported that it ends.
+// wasStopped is the reason in Lost if the generator itself reported that it was stopped.
 const wasStopped = "was stopped"
 
-// The phases of a generator.
+// These are the phases of a generator.
 const (
 	here = "here"
 	gone = "gone" // it ends, because another generator is lost or because it was stopped
 	done = "done" // its record is complete
 )
 
-// last stands for the step of the last record.
+// last replaces the step in the key of a generator's last record.
 const last = -1
 
 func (s state) String() string {
@@ -126,21 +134,21 @@ func (s state) String() string {
 
 func parseState(text string, generators int) (s state, err error) {
 	if len(text) > mostState {
-		return s, fmt.Errorf("the state has %d bytes, more than %d", len(text), mostState)
+		return s, fmt.Errorf("the state has %d bytes, more than the %d that are allowed", len(text), mostState)
 	}
 	if _, err = fmt.Sscanf(text, "%d %s %d %s", &s.step, &s.phase, &s.lost, &s.nonce); err != nil ||
 		s.String() != text || s.lost < 0 || s.lost >= generators ||
 		!slices.Contains([]string{here, gone, done}, s.phase) {
-		return s, fmt.Errorf("the text %q is not a state", untrusted.Printable(text))
+		return s, fmt.Errorf("%q is not the state of a generator", untrusted.Printable(text))
 	}
 	return s, nil
 }
 
-// settingsKey returns the key by which generators find their session. The hash tag puts all keys of the session in one
-// slot of a cluster.
+// settingsKey returns the key under which generators find the settings of their session. The hash tag puts all keys of
+// the session in one slot of a cluster.
 func (g Generators) settingsKey() string { return "lockbench:generators:{" + g.Session + "}:settings" }
 
-// key returns the name of another key of this session. No other session of the same name uses it.
+// key returns the name of the session's key that the parts identify. No other session with the same name uses this key.
 func (m *Member) key(parts ...any) string {
 	name := "lockbench:generators:{" + m.of.Session + "}:" + m.meeting
 	for _, part := range parts {
@@ -149,15 +157,15 @@ func (m *Member) key(parts ...any) string {
 	return name
 }
 
-// agreement is what the first generator of a session sets for all of them. Other programs may be able to write to its
-// key, so Meeting is used only in the names of the session's keys.
+// agreement holds the settings that the first generator of a session writes for all generators. Other programs may be
+// able to write to the same key, so Meeting is used only in the names of the session's keys.
 type agreement struct {
 	Meeting  string            `json:"meeting"`
 	Seed     int64             `json:"seed"`
 	Settings map[string]string `json:"settings"`
 }
 
-// unreachable adds store.ErrUnreachable to the error of a server that does not answer.
+// unreachable adds store.ErrUnreachable to the error of a server that does not reply.
 func unreachable(err error) error {
 	_, network := errors.AsType[net.Error](err) // a context's deadline is a net.Error too
 	if network || errors.Is(err, io.EOF) {
@@ -166,9 +174,9 @@ func unreachable(err error) error {
 	return err
 }
 
-// Join makes this generator a member of a session, which its first generator opens. It waits for the end of an earlier
-// session of the same name. The error wraps ErrRefused if this generator does not fit, otherwise store.ErrUnreachable
-// or store.ErrConfig.
+// Join makes this generator a member of a session. The first generator that joins opens the session. Join waits for the
+// end of an earlier session with the same name. If this generator does not fit the session, the error wraps ErrRefused.
+// Any other error wraps store.ErrUnreachable or store.ErrConfig.
 func Join(ctx context.Context, client redis.UniversalClient, of Generators) (*Member, error) {
 	m := &Member{of: of, client: client, nonces: make([]string, of.Number)}
 	for deadline := time.Now().Add(2 * life); ; pause.Plain(ctx.Done(), polls) {
@@ -192,8 +200,8 @@ func Join(ctx context.Context, client redis.UniversalClient, of Generators) (*Me
 	return m, nil
 }
 
-// register claims a slot in the session. ending is true if an earlier session that is about to end may have caused the
-// error.
+// register claims this generator's index in the session. If register fails, ending reports whether the cause may be an
+// earlier session of the same name that is about to end.
 func (m *Member) register(ctx context.Context) (ending bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -211,7 +219,7 @@ func (m *Member) register(ctx context.Context) (ending bool, err error) {
 	}
 	var ours agreement
 	if err := json.Unmarshal(text, &ours); err != nil || !store.IsRunID(ours.Meeting) {
-		return false, fmt.Errorf("%s holds no settings of a session", m.of.settingsKey())
+		return false, fmt.Errorf("%s does not contain the settings of a session", m.of.settingsKey())
 	}
 	m.meeting, m.Seed = ours.Meeting, ours.Seed
 	others, err := m.states(ctx)
@@ -219,6 +227,7 @@ func (m *Member) register(ctx context.Context) (ending bool, err error) {
 		return false, err
 	}
 	ended := func(s *state) bool { return s == nil || s.phase != here }
+	// In a session that is about to end, no generator is alive, or at least one has already ended.
 	ending = !slices.ContainsFunc(others, func(s *state) bool { return !ended(s) }) ||
 		slices.ContainsFunc(others, func(s *state) bool { return s != nil && ended(s) })
 	if wrong := differences(ours.Settings, m.of.Settings); wrong != nil {
@@ -236,6 +245,7 @@ func (m *Member) register(ctx context.Context) (ending bool, err error) {
 		}
 	}
 	for _, i := range places {
+		// SET NX gives each index to only one generator.
 		free, err := m.client.SetNX(ctx, m.key(i), m.state.String(), life).Result()
 		if err != nil {
 			return false, err
@@ -251,7 +261,7 @@ func (m *Member) register(ctx context.Context) (ending bool, err error) {
 	return ending, refuse("session %s already has another generator %d", m.of.Session, m.of.Index)
 }
 
-// differences names the settings that differ.
+// differences returns an error that names each setting that differs; nil if all are equal.
 func differences(theirs, mine map[string]string) error {
 	var all []error
 	both := maps.Clone(theirs)
@@ -268,7 +278,8 @@ func differences(theirs, mine map[string]string) error {
 // errDamaged reports that a key does not hold what a generator wrote to it.
 var errDamaged = errors.New("the value is damaged")
 
-// read reads a key whose value has at most this many bytes.
+// read reads a key. The error wraps errDamaged if the key is missing, does not hold a string, or holds a value of more
+// than `most` bytes.
 func (m *Member) read(ctx context.Context, key string, most int64) ([]byte, error) {
 	text, err := m.client.GetRange(ctx, key, 0, most).Bytes()
 	switch {
@@ -310,11 +321,12 @@ func (m *Member) states(ctx context.Context) ([]*state, error) {
 	return all, nil
 }
 
-// tell changes this generator's state and publishes it.
-func (m *Member) tell(ctx context.Context, how func(*state), expiry time.Duration) error {
+// publishState changes this generator's state and publishes it. It returns a *Lost if the previous state has expired.
+func (m *Member) publishState(ctx context.Context, how func(*state), expiry time.Duration) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	how(&m.state)
+	// SET XX fails if the key has expired. The other generators then already count this generator as lost.
 	there, err := m.client.SetXX(ctx, m.key(m.Index), m.state.String(), expiry).Result()
 	if err == nil && !there {
 		return &Lost{m.Index, "sent no heartbeat for " + life.String()}
@@ -322,15 +334,15 @@ func (m *Member) tell(ctx context.Context, how func(*state), expiry time.Duratio
 	return err
 }
 
-// beat sends heartbeats and checks those of the other generators.
+// beat sends heartbeats and checks the heartbeats of the other generators.
 func (m *Member) beat(ctx context.Context) {
 	for ; ctx.Err() == nil; pause.Plain(ctx.Done(), beat) {
 		within, cancel := context.WithTimeout(ctx, patience)
-		err := m.tell(within, func(*state) {}, life)
+		err := m.publishState(within, func(*state) {}, life)
 		if err == nil {
-			_, err = m.look(within)
+			_, err = m.readStates(within)
 		}
-		_ = m.client.PExpire(within, m.of.settingsKey(), life).Err() // if the server is gone, the next tell fails too
+		_ = m.client.PExpire(within, m.of.settingsKey(), life).Err() // if the server is gone, the next publishState fails too
 		cancel()
 		if lost, is := errors.AsType[*Lost](err); is {
 			m.miss(lost)
@@ -338,7 +350,8 @@ func (m *Member) beat(ctx context.Context) {
 	}
 }
 
-// miss records a lost generator and ends this generator's session: its Context ends.
+// miss records a lost generator, unless an earlier one is already recorded, and cancels the contexts that Context has
+// returned.
 func (m *Member) miss(lost *Lost) {
 	m.mu.Lock()
 	if m.lost == nil {
@@ -350,8 +363,8 @@ func (m *Member) miss(lost *Lost) {
 	m.end(lost)
 }
 
-// look returns the generators' states. The error is a *Lost if a generator has disappeared.
-func (m *Member) look(ctx context.Context) ([]*state, error) {
+// readStates returns the generators' states. The error is a *Lost if a generator has disappeared.
+func (m *Member) readStates(ctx context.Context) ([]*state, error) {
 	m.looking.Lock()
 	defer m.looking.Unlock()
 	all, err := m.states(ctx)
@@ -381,7 +394,7 @@ func (m *Member) look(ctx context.Context) ([]*state, error) {
 	return all, nil
 }
 
-// Context returns a context that also ends when a generator is lost, with a *Lost as its cause.
+// Context returns a copy of ctx that is also cancelled when a generator is lost. The cause is then a *Lost.
 func (m *Member) Context(ctx context.Context) (context.Context, context.CancelFunc) {
 	both, cancel := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(m.ended, func() { cancel(context.Cause(m.ended)) })
@@ -398,7 +411,8 @@ func (m *Member) Lost() *Lost {
 // Start is the instant at which all generators begin a run, by the server's clock and by the clock of this process.
 type Start struct {
 	Server, Here time.Time
-	// Uncertainty is half of the round trip with which this process read the server's clock.
+	// Uncertainty is the largest error of Here. It is half of the round trip with which this process read the server's
+	// clock.
 	Uncertainty time.Duration
 }
 
@@ -416,7 +430,8 @@ func (m *Member) Agree(ctx context.Context) (id string, err error) {
 	return store.SharedRunID(m.nonces), nil
 }
 
-// failed ends the session if the error of a barrier is a *Lost, and returns the cause of the error.
+// failed handles err, the error of a barrier. If err is a *Lost, failed ends the session. It returns the cause of ctx
+// if ctx is done, and otherwise err.
 func (m *Member) failed(ctx context.Context, err error) error {
 	if lost, is := errors.AsType[*Lost](err); is {
 		m.miss(lost)
@@ -427,11 +442,11 @@ func (m *Member) failed(ctx context.Context, err error) error {
 	return unreachable(err)
 }
 
-// await waits until all generators have reached a barrier; they reach barrier 0 by joining. The error is a *Lost for a
-// generator that did not.
+// await waits until all generators have reached a barrier. A generator reaches barrier 0 by joining the session. If a
+// generator is lost first, the error is a *Lost.
 func (m *Member) await(ctx context.Context, step int) error {
 	for deadline := time.Now().Add(m.of.Patience); ; pause.Plain(ctx.Done(), polls) {
-		all, err := m.look(ctx)
+		all, err := m.readStates(ctx)
 		if err != nil {
 			return err
 		}
@@ -448,7 +463,7 @@ func (m *Member) await(ctx context.Context, step int) error {
 }
 
 // Meet waits until all generators have reached the next barrier, and returns their common start. For generator 0 it
-// also returns the record that each generator passed since the last barrier.
+// also returns the records that the generators passed to their calls of Meet for this barrier.
 func (m *Member) Meet(ctx context.Context, record []byte) (start Start, records [][]byte, err error) {
 	ctx, cancel := m.Context(ctx)
 	defer cancel()
@@ -459,7 +474,7 @@ func (m *Member) Meet(ctx context.Context, record []byte) (start Start, records 
 	if err := m.record(ctx, step, record); err != nil {
 		return start, nil, err
 	}
-	if err := m.tell(ctx, func(s *state) { s.step = step }, life); err != nil {
+	if err := m.publishState(ctx, func(s *state) { s.step = step }, life); err != nil {
 		return start, nil, err
 	}
 	if err := m.await(ctx, step); err != nil {
@@ -470,7 +485,8 @@ func (m *Member) Meet(ctx context.Context, record []byte) (start Start, records 
 			return start, nil, err
 		}
 	}
-	// All generators have read the keys of the previous barrier, so this one can delete its own.
+	// All generators have read the keys of the previous barrier, so this generator can delete the keys that it wrote for
+	// that barrier.
 	if err := m.client.Del(ctx, m.key("record", step-1, m.Index), m.key("start", step-1)).Err(); err != nil {
 		return start, nil, err
 	}
@@ -478,7 +494,8 @@ func (m *Member) Meet(ctx context.Context, record []byte) (start Start, records 
 	return start, records, err
 }
 
-// start returns the common start after a barrier. The first generator that sees all others at the barrier sets it.
+// start returns the common start after a barrier. The first generator that sees all others at the barrier sets the
+// common start.
 func (m *Member) start(ctx context.Context, step int) (start Start, err error) {
 	here, server, trip, err := m.now(ctx)
 	if err != nil {
@@ -498,15 +515,16 @@ func (m *Member) start(ctx context.Context, step int) (start Start, err error) {
 	}
 	start.Server, start.Uncertainty = time.UnixMicro(at).UTC(), trip/2
 	left := start.Server.Sub(server)
+	// A forged start must not make a generator wait for long, or begin long after the others.
 	if left > 2*Lead || left < -m.of.Patience {
-		return start, fmt.Errorf("%s holds a start %v from now, which is not possible", key, left)
+		return start, fmt.Errorf("%s holds a start time %v from now, which no generator would set", key, left)
 	}
 	start.Here = here.Add(left)
 	return start, nil
 }
 
-// now returns one instant by the clock of this process and by the server's clock. It takes the shortest of several
-// round trips and assumes that the server answered in the middle of it.
+// now returns one instant by the clock of this process and by the server's clock. It uses the shortest of several round
+// trips and assumes that the server read its clock in the middle of that round trip.
 func (m *Member) now(ctx context.Context) (here, server time.Time, trip time.Duration, err error) {
 	client := m.client
 	if cluster, is := client.(*redis.ClusterClient); is { // all generators must read the same server's clock
@@ -527,8 +545,8 @@ func (m *Member) now(ctx context.Context) (here, server time.Time, trip time.Dur
 	return here, server, trip, nil
 }
 
-// Uncertainty returns how exactly this process has known the server's clock since a start. It includes the drift
-// between the two clocks since then.
+// Uncertainty returns the largest error with which this process has converted between its own clock and the server's
+// clock since a start. The error includes the drift between the two clocks.
 func (m *Member) Uncertainty(ctx context.Context, start Start) (time.Duration, error) {
 	here, server, trip, err := m.now(ctx)
 	if err != nil {

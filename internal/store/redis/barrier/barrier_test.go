@@ -34,7 +34,7 @@ func join(t *testing.T, server *redistest.Server, of Generators) *Member {
 	return m
 }
 
-// each calls do for all members at the same time.
+// each calls do for all members at the same time, and waits for all calls.
 func each(members []*Member, do func(i int, m *Member)) {
 	var all sync.WaitGroup
 	for i, m := range members {
@@ -43,7 +43,7 @@ func each(members []*Member, do func(i int, m *Member)) {
 	all.Wait()
 }
 
-// met returns generators that have met at one barrier.
+// met returns the members of a new session of this number of generators, which have all passed one barrier.
 func met(t *testing.T, server *redistest.Server, number int) (members []*Member) {
 	t.Helper()
 	for i := range number {
@@ -57,7 +57,7 @@ func met(t *testing.T, server *redistest.Server, number int) (members []*Member)
 	return members
 }
 
-// agreed returns the run ID that all members agree on.
+// agreed returns the run ID on which the members agree. It fails the test if they do not.
 func agreed(t *testing.T, members []*Member) string {
 	t.Helper()
 	ids := make([]string, len(members))
@@ -75,9 +75,10 @@ func agreed(t *testing.T, members []*Member) string {
 	return ids[0]
 }
 
-// Every generator contributes to the run ID, so a user who can write the session's keys cannot make it the ID of
-// another run. A generator whose contribution changes later, or whose slot another generator takes, ends the session.
-func TestNoKeyDecidesTheRunID(t *testing.T) {
+// Each generator contributes a random part to the run ID. The test forges the settings in Redis, so that they name
+// another run. The members must agree on another ID all the same. If a generator's part changes afterwards, the session
+// must end.
+func TestKeysCannotChooseRunID(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	client := server.Client(t)
@@ -113,9 +114,9 @@ func TestNoKeyDecidesTheRunID(t *testing.T) {
 	}
 }
 
-// A generator that joins during concurrent calls of look is not reported as dead, although a later call may return
-// before an earlier one and have seen the generator first.
-func TestLooksAtTheSameTime(t *testing.T) {
+// A second generator joins while eight goroutines of the first read the states. A call that has not seen it yet may
+// return after one that has. The first generator must not take it for dead.
+func TestConcurrentLooks(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	for n := range 50 {
@@ -127,7 +128,7 @@ func TestLooksAtTheSameTime(t *testing.T) {
 		for range 8 {
 			looking.Go(func() {
 				for range 5 {
-					if _, err := first.look(t.Context()); err != nil {
+					if _, err := first.readStates(t.Context()); err != nil {
 						t.Errorf("session %d: %v", n, err)
 					}
 				}
@@ -139,9 +140,9 @@ func TestLooksAtTheSameTime(t *testing.T) {
 	}
 }
 
-// All generators get the same start, within the uncertainty that they report, and generator 0 gets all records. The
-// session leaves no keys.
-func TestGeneratorsMeet(t *testing.T) {
+// All generators must get the same start, within the uncertainty that they report. Generator 0 must get all records,
+// and the session must leave no keys.
+func TestGeneratorsStartTogether(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	client := server.Client(t)
@@ -210,8 +211,8 @@ func TestGeneratorsMeet(t *testing.T) {
 	each(again, func(_ int, m *Member) { m.Leave(t.Context()) })
 }
 
-// If a generator does not join, the others end and name it.
-func TestOneDoesNotCome(t *testing.T) {
+// If a generator does not join, the others must end with an error that names it.
+func TestMissingGenerator(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	of := generators(3, -1)
@@ -231,9 +232,9 @@ func TestOneDoesNotCome(t *testing.T) {
 	}
 }
 
-// If a generator is stopped, the others notice it and name it. Generator 0 still gets the records of the others; if
-// generator 0 was stopped, no generator gets records.
-func TestOneIsStopped(t *testing.T) {
+// One of three generators is stopped. The others must end with an error that names it. Generator 0 must still get the
+// records of the others, but if it was itself stopped, no generator may get them.
+func TestStoppedGenerator(t *testing.T) {
 	t.Parallel()
 	for _, stopped := range []int{0, 2} {
 		t.Run(fmt.Sprint("generator ", stopped), func(t *testing.T) {
@@ -263,8 +264,8 @@ func TestOneIsStopped(t *testing.T) {
 	}
 }
 
-// A generator that is stopped while the others wait for its last record is reported as stopped, not as dead.
-func TestOneIsStoppedAtTheEnd(t *testing.T) {
+// A generator is stopped while generator 0 waits for its record. It must be reported as stopped, not as dead.
+func TestGeneratorStoppedAtTheEnd(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	members := met(t, server, 3)
@@ -282,9 +283,9 @@ func TestOneIsStoppedAtTheEnd(t *testing.T) {
 	}
 }
 
-// A generator whose keys disappeared, as after FLUSHALL, reports itself and not the others as lost, and returns no
+// FLUSHALL deletes the keys of both generators. Each must report itself as lost, not the other, and must return no
 // records.
-func TestAllLoseTheirPlaces(t *testing.T) {
+func TestGeneratorsWhoseKeysDisappear(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	members := met(t, server, 2)
@@ -304,8 +305,9 @@ func TestAllLoseTheirPlaces(t *testing.T) {
 	})
 }
 
-// The remaining keys of a failed session do not prevent the next session of the same name.
-func TestTheNextSession(t *testing.T) {
+// A failed session leaves its keys, except the settings, which have expired. A generator with the same session name
+// must start a new session.
+func TestSessionAfterFailedSession(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	of := generators(4, 3)
@@ -324,8 +326,8 @@ func TestTheNextSession(t *testing.T) {
 	next.Leave(t.Context())
 }
 
-// In a cluster, all generators read the clock of the same node, which holds the session's keys.
-func TestTimeOfACluster(t *testing.T) {
+// In a cluster, all generators must read the clock of the node that holds the session's keys.
+func TestClusterTime(t *testing.T) {
 	t.Parallel()
 	top := redistest.StartTopology(t, "cluster:3")
 	cluster := redis.NewClusterClient(&redis.ClusterOptions{Addrs: top.Addrs(), Password: top.Password(t)})
@@ -358,8 +360,8 @@ func TestTimeOfACluster(t *testing.T) {
 	}
 }
 
-// If a generator ends before the others, they do not wait for it, and its record counts.
-func TestOneEndsEarly(t *testing.T) {
+// If a generator ends early, the other generators must not wait for it, and generator 0 must still get its record.
+func TestGeneratorThatEndsEarly(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	members := met(t, server, 2)
@@ -376,7 +378,7 @@ func TestOneEndsEarly(t *testing.T) {
 	})
 }
 
-// Join refuses a generator that does not fit the session, and returns the reason.
+// Join must refuse a generator that does not fit the session, with the reason in the error.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -407,7 +409,7 @@ func TestRefusals(t *testing.T) {
 	left := members[0].meeting
 	members[1].Leave(t.Context())
 	members[0].Leave(t.Context())
-	// The settings may expire before the states of the generators.
+	// If the settings expire before the generators' states, the next session must use other keys.
 	if err := server.Client(t).Del(t.Context(), generators(2, 0).settingsKey()).Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -418,8 +420,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// If another program deleted or replaced a generator's record, that record is missing. The records of the other
-// generators remain.
+// Another program deletes or replaces the record of one generator. Only this record may then be missing.
 func TestDamagedRecords(t *testing.T) {
 	t.Parallel()
 	for name, damage := range map[string]func(redis.UniversalClient, string) error{
@@ -438,7 +439,7 @@ func TestDamagedRecords(t *testing.T) {
 			if err := members[1].record(t.Context(), last, []byte("last")); err != nil {
 				t.Fatal(err)
 			}
-			if err := members[1].tell(t.Context(), func(s *state) { s.phase = done }, time.Minute); err != nil {
+			if err := members[1].publishState(t.Context(), func(s *state) { s.phase = done }, time.Minute); err != nil {
 				t.Fatal(err)
 			}
 			if err := damage(server.Client(t), members[1].key("record", last, 1)); err != nil {
@@ -454,8 +455,8 @@ func TestDamagedRecords(t *testing.T) {
 	}
 }
 
-// A value that another program writes into the session's keys causes an error. It is never taken for a generator's
-// value.
+// Another program writes values into the session's keys. Each such value must cause an error, and none may be mistaken
+// for a generator's value.
 func TestHostileKeys(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ key, value, want string }{

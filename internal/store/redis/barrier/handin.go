@@ -15,13 +15,13 @@ import (
 // record stores this generator's record, which must not be empty, for generator 0.
 func (m *Member) record(ctx context.Context, step int, record []byte) error {
 	if len(record) > mostRecord {
-		return fmt.Errorf("store the record: it must have at most %[2]d bytes, not %[1]d", len(record), mostRecord)
+		return fmt.Errorf("store the record: a record must have at most %[2]d bytes, not %[1]d", len(record), mostRecord)
 	}
 	return m.client.Set(ctx, m.key("record", step, m.Index), record, m.of.Patience+life).Err()
 }
 
-// records returns the records of a step. The entry of a generator is nil if its key does not hold a record; this does
-// not affect the entries of the others.
+// records returns the records of a step. The entry of a generator is nil if without is true for the generator, or if
+// the key of the record does not hold a record.
 func (m *Member) records(ctx context.Context, step int, without []bool) ([][]byte, error) {
 	all := make([][]byte, m.of.Number)
 	for i := range all {
@@ -38,8 +38,8 @@ func (m *Member) records(ctx context.Context, step int, without []bool) ([][]byt
 }
 
 // HandIn stores this generator's last record. For generator 0, which writes the report, it returns the records of all
-// generators that were not lost, and deletes the session's keys; for the others it returns nil. A generator that was
-// lost itself stores nothing.
+// generators that were not lost, and deletes the session's keys. For the other generators it returns nil. If this
+// generator itself was lost, HandIn stores nothing.
 func (m *Member) HandIn(ctx context.Context, record []byte) (records [][]byte, err error) {
 	defer func() { err = unreachable(err) }()
 	m.stop()
@@ -54,7 +54,7 @@ func (m *Member) HandIn(ctx context.Context, record []byte) (records [][]byte, e
 	if err := m.record(ctx, last, record); err != nil {
 		return nil, err
 	}
-	err = m.tell(ctx, func(s *state) { s.phase = done }, m.of.Patience+life)
+	err = m.publishState(ctx, func(s *state) { s.phase = done }, m.of.Patience+life)
 	if self, is := errors.AsType[*Lost](err); is {
 		m.miss(self)
 	}
@@ -63,7 +63,8 @@ func (m *Member) HandIn(ctx context.Context, record []byte) (records [][]byte, e
 	}
 	absent, stopped := make([]bool, m.of.Number), make([]bool, m.of.Number)
 	for deadline := time.Now().Add(m.of.Patience); ; pause.Plain(ctx.Done(), polls) {
-		// While the settings exist, no other session of this name begins, so they must not expire before their deletion.
+		// While the key with the settings exists, no other session with the same name begins. The key must therefore not
+		// expire before clear deletes it.
 		_ = m.client.PExpire(ctx, m.of.settingsKey(), life).Err()
 		all, err := m.states(ctx)
 		if err != nil {
@@ -108,8 +109,8 @@ func (m *Member) clear(ctx context.Context, step int) error {
 	return m.client.Del(ctx, keys...).Err()
 }
 
-// Leave ends this generator's part in the session without a record. The other generators end too, at the latest when
-// its heartbeats have been missing for too long. Its keys expire.
+// Leave ends this generator's part in the session, and stores no record. The other generators end too, at the latest
+// when the key of this generator's state has expired. All keys of this generator expire.
 func (m *Member) Leave(ctx context.Context) {
 	m.stop()
 	m.beating.Wait()
@@ -117,6 +118,6 @@ func (m *Member) Leave(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	step := 0
-	_ = m.tell(ctx, func(s *state) { step = s.step }, life)
+	_ = m.publishState(ctx, func(s *state) { step = s.step }, life)
 	_ = m.client.Del(ctx, m.key("record", step, m.Index)).Err()
 }

@@ -37,7 +37,7 @@ func TestParseAddress(t *testing.T) {
 	}
 }
 
-// The error of a wrong address never repeats the password, wherever the mistake has put it.
+// The error for a malformed address must not contain the password, wherever in the address it stands.
 func TestBadAddressKeepsPassword(t *testing.T) {
 	const secret = "s3cr3t"
 	for _, address := range []string{
@@ -91,7 +91,7 @@ func TestUnreachable(t *testing.T) {
 			if said := refuses(t, Options{Address: address}, ErrUnreachable); strings.Contains(said, "s3cr3t") {
 				t.Errorf("error repeats the password: %s", said)
 			}
-			// It waits for 4 s. With the timeouts of a run's client it would wait for 10 s.
+			// Open gives up after 4 s. A client of a run would give up after 10 s, so 9 s tell the two apart.
 			if took := time.Since(started); took > 9*time.Second {
 				t.Errorf("it took %v to say so", took)
 			}
@@ -99,8 +99,8 @@ func TestUnreachable(t *testing.T) {
 	}
 }
 
-// saying returns the address of a server that sends the same reply to every command.
-func saying(t *testing.T, reply string) string {
+// serverThatReplies returns the address of a server that sends the same reply to every command.
+func serverThatReplies(t *testing.T, reply string) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
@@ -129,7 +129,7 @@ func saying(t *testing.T, reply string) string {
 	return listener.Addr().String()
 }
 
-// The errors of servers and of the network lead to advice.
+// TestNextSteps checks that NextStep returns the right advice for typical errors of servers and of the network.
 func TestNextSteps(t *testing.T) {
 	for _, test := range []struct {
 		reply, next string
@@ -142,7 +142,7 @@ func TestNextSteps(t *testing.T) {
 		{"-MOVED 3999 127.0.0.1:6381", "a node of a cluster", ErrConfig},
 		{"-ERR no", "the Redis behind it", ErrConfig},
 	} {
-		said := refuses(t, Options{Address: saying(t, test.reply)}, test.kind)
+		said := refuses(t, Options{Address: serverThatReplies(t, test.reply)}, test.kind)
 		if next := NextStep(said); !strings.Contains(next, test.next) || (next == "") != (test.next == "") {
 			t.Errorf("%s: %s, next %q", test.reply, said, next)
 		}
@@ -161,7 +161,7 @@ func TestNextSteps(t *testing.T) {
 		"it is Tuesday",
 		`unknown command "lits" for "lockbench"`,
 		"print: write /dev/stdout: broken pipe",
-		// an unreachable registry is not an unreachable Redis
+		// The error is about a registry of images, so NextStep must give no advice about Redis.
 		launch.ErrNoImage.Error() + ": lookup registry: no such host",
 	} {
 		if next := NextStep(none); next != "" {

@@ -8,15 +8,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The layout of the kernel's messages, see sock_diag(7) and linux/inet_diag.h.
+// These constants describe the kernel's messages, see sock_diag(7) and linux/inet_diag.h.
 const (
 	diagHeader    = 72  // size of inet_diag_msg; attributes follow it
 	diagInfo      = 2   // INET_DIAG_INFO, the attribute that holds a tcp_info
 	bytesReceived = 128 // offset of tcpi_bytes_received in tcp_info
 )
 
-// received returns the bytes that each local address of this machine's connected loopback sockets has received, as the
-// kernel counts them; nil if not available.
+// received returns how many bytes the connected loopback sockets of this machine have received, by local address, as
+// the kernel counts them. It returns nil if the counts are not available.
 func received() map[netip.AddrPort]int64 {
 	socket, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The kernel's counts include IPv4, IPv6, and an IPv4 connection to a dual-stack socket.
+// received must count bytes of connections over IPv4, over IPv6, and over IPv4 to a dual-stack socket.
 func TestReceived(t *testing.T) {
 	t.Parallel()
 	if received() == nil {
@@ -44,8 +44,8 @@ func TestReceived(t *testing.T) {
 	}
 }
 
-// A message that ends early, or whose attributes have wrong lengths, is not counted.
-func TestShortSockets(t *testing.T) {
+// The kernel's message is truncated, or an attribute has a wrong length. No bytes may be counted.
+func TestTruncatedSocketMessages(t *testing.T) {
 	t.Parallel()
 	attribute := func(kind uint16, length int, content ...byte) []byte {
 		text := binary.NativeEndian.AppendUint16(nil, uint16(length))

@@ -29,7 +29,8 @@ func TestConnectFillsThePool(t *testing.T) {
 	if err != nil || len(left.Connections) != pool {
 		t.Errorf("%d connections carry the name, %v; want %d", len(left.Connections), err, pool)
 	}
-	// Clients that a strategy opens use the same options, and their traffic counts as well.
+	// A strategy may open a client of its own with the node's options. Its traffic must count as the run's, not as
+	// foreign.
 	before := readOf(t, s)
 	own, err := goredis.Dial(node, func(*redis.Options) {})
 	must(t, err)
@@ -46,7 +47,8 @@ func TestConnectFillsThePool(t *testing.T) {
 	}
 }
 
-// A blocking command must survive a stall of the server. A dead server counts as unreachable.
+// The server stalls for 3 s during a PING, which must then succeed. When the server is dead, each error must wrap
+// ErrUnreachable.
 func TestStalledServer(t *testing.T) {
 	t.Parallel()
 	p := process(t)
@@ -82,7 +84,7 @@ func TestTooManyConnections(t *testing.T) {
 	if !errors.Is(err, ErrUnreachable) {
 		t.Errorf("20 connections of 10: %v", err)
 	}
-	// The connections that were opened are closed again; Redis notices that a little later.
+	// Clients must close the connections that it opened before the server refused one. Redis notices this with a delay.
 	poll.Until(t, "the connections end", func() bool {
 		left, err := s.Leftovers(t.Context(), "mark", clientsName)
 		return err == nil && len(left.Connections) == 0
@@ -123,7 +125,8 @@ func TestPasswordAndUser(t *testing.T) {
 	}
 }
 
-// A managed Redis may permit its users hardly any commands except those on data.
+// TestWithoutInfo uses a Redis that permits little more than commands on data, like some managed services. Figures that
+// need a refused command must be nil, and everything else must work.
 func TestWithoutInfo(t *testing.T) {
 	p := process(t, "--user", "little", "on", ">pw", "~*", "&*", "+@all",
 		"-info", "-config", "-client|list", "-pubsub|channels", "-eval", "-evalsha", "-script")
@@ -201,7 +204,7 @@ func TestLeftovers(t *testing.T) {
 	}
 	left, err := s.Leftovers(ctx, mark, clientsName)
 	must(t, err)
-	// The connection of the pool and one connection per PubSub carry the name.
+	// Five connections have the CLIENT name: one of the pool and four of PubSubs.
 	if len(left.Keys) != 2500 || len(left.Channels) != 1 || len(left.Connections) != 5 {
 		t.Errorf("%d keys, channels %v, connections %v", len(left.Keys), left.Channels, left.Connections)
 	}
@@ -212,7 +215,7 @@ func TestLeftovers(t *testing.T) {
 	if err := s.Remove(ctx, nil); err != nil {
 		t.Errorf("removing nothing: %v", err)
 	}
-	// A mark is text, not a pattern.
+	// The mark contains glob characters. Leftovers must take them literally, so only the first key matches.
 	for _, key := range []string{`a[b]*?\c`, "ab*?c", `a[b]x?\c`} {
 		must(t, client.Set(ctx, key, "", 0).Err())
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// clustered is a Redis Cluster.
+// clustered is the arrangement of a Redis Cluster.
 type clustered struct{ single } //nolint:unused // it inherits the methods of single
 
 func (clustered) settings() []string                { return redisserver.ClusterSettings() }
@@ -26,7 +26,7 @@ func (clustered) spares(_ *Server, away []*node) bool {
 	return !slices.ContainsFunc(away, func(n *node) bool { return n.role != replica })
 }
 
-// arrange distributes the slots evenly over empty nodes and joins the nodes to a cluster.
+// arrange distributes the slots evenly over empty nodes and joins the nodes into a cluster.
 func (clustered) arrange(ctx context.Context, s *Server) error {
 	var members []redisserver.Member
 	for _, n := range s.nodes {
@@ -50,7 +50,8 @@ func (clustered) settled(ctx context.Context, s *Server) error {
 	return nil
 }
 
-// findCluster replaces the nodes that the user named by all nodes that the cluster of the first one announces.
+// findCluster replaces the nodes that the user named with all nodes of the cluster, as the first of the named nodes
+// announces them.
 func (s *Server) findCluster(ctx context.Context, runID string) error {
 	seeds := s.nodes
 	seed := seeds[0]
@@ -67,7 +68,7 @@ func (s *Server) findCluster(ctx context.Context, runID string) error {
 		err = errors.New("the cluster has no slots assigned yet")
 	}
 	if err != nil {
-		return fmt.Errorf("%w: read the nodes of the cluster of %s: %w", ErrConfig, seed.addr(), err)
+		return fmt.Errorf("%w: read the cluster nodes from %s: %w", ErrConfig, seed.addr(), err)
 	}
 	ids := map[string]bool{}
 	s.nodes = nil
@@ -102,8 +103,8 @@ func (s *Server) findCluster(ctx context.Context, runID string) error {
 	return disconnect(seeds)
 }
 
-// announcedAddr returns the address of an announced node. A node that does not know its own host is assumed to have the
-// seed's host.
+// announcedAddr returns the address of an announced node. If the announcement contains no host, the node is assumed to
+// have the seed's host.
 func announcedAddr(announced, seed string) string {
 	host, port, err := net.SplitHostPort(announced)
 	if err != nil || host != "" {

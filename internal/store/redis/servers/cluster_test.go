@@ -12,7 +12,7 @@ import (
 	"github.com/lockbench/lockbench/internal/testkit/poll"
 )
 
-// A cluster needs two seconds to serve all slots, so one cluster serves all subtests.
+// All subtests share one cluster, because a new cluster needs two seconds until it serves all slots.
 func TestCluster(t *testing.T) {
 	s := open(t, Options{Address: "process", Topology: "cluster:3", RunID: "r1"})
 	about := s.Describe()
@@ -28,7 +28,7 @@ func TestCluster(t *testing.T) {
 	t.Run("addresses", func(t *testing.T) { clusterAddresses(t, s) })
 	t.Run("sweep", func(t *testing.T) { clusterSweep(t, s) })
 	t.Run("restart", func(t *testing.T) { clusterRestart(t, s) })
-	refusesStrangers(t, s) // also on the restarted node
+	assertPasswordRequired(t, s) // also on the restarted node
 }
 
 func clusterKeys(t *testing.T, s *Server) {
@@ -47,7 +47,7 @@ func clusterKeys(t *testing.T, s *Server) {
 		must(t, client.Set(ctx, fmt.Sprintf("%s%d}", mark, i), "v", 0).Err())
 	}
 	d := readOf(t, s).Since(before, keys)
-	// The difference contains one INFO per node.
+	// A reading sends INFO to each of the three nodes, which adds three round trips.
 	if d.Commands["set"] != keys || *d.RoundTrips != keys+3 || *d.OtherTraffic != 0 {
 		t.Errorf("commands %v in %d round trips, %.1f %% foreign", d.Commands, *d.RoundTrips, *d.OtherTraffic)
 	}
@@ -75,8 +75,8 @@ func clusterKeys(t *testing.T, s *Server) {
 	}
 }
 
-// A message is forwarded to all nodes and reaches the subscribers of the whole cluster. A sharded message reaches only
-// those of its shard.
+// The node that receives a PUBLISH forwards the message to both other nodes. A message of SPUBLISH stays within its
+// shard, so no node forwards it.
 func clusterChannels(t *testing.T, s *Server) {
 	ctx := t.Context()
 	client := clientsOf(t, s, 1)[0].Client
@@ -114,7 +114,7 @@ func clusterChannels(t *testing.T, s *Server) {
 	}
 }
 
-// The bytes of a message that is published to all nodes are counted within the time limit.
+// A published message of 1 MB goes over the cluster bus to both other nodes. A reading must soon count these bytes.
 func clusterBus(t *testing.T, s *Server) {
 	if runtime.GOOS != "linux" {
 		t.Skip("only Linux reports the bytes that a socket has received")
@@ -138,7 +138,7 @@ func clusterBus(t *testing.T, s *Server) {
 	})
 }
 
-// One address is enough to find all nodes of a cluster.
+// Open must find all nodes of a cluster from the address of a single node.
 func clusterAddresses(t *testing.T, s *Server) {
 	at := urls(s)
 	for _, address := range []string{at[1], at[2] + ", " + at[0]} {
@@ -173,7 +173,7 @@ func clusterSweep(t *testing.T, s *Server) {
 	}
 }
 
-// A node that restarts still has its slots, with or without data.
+// A node that restarts must still have its slots, with or without its data.
 func clusterRestart(t *testing.T, s *Server) {
 	ctx := t.Context()
 	own := s.Owned()[1]

@@ -13,11 +13,11 @@ import (
 	"github.com/lockbench/lockbench/internal/store"
 )
 
-// greetings are commands that open a connection and are not part of an acquisition.
+// greetings are commands that a client sends when it opens a connection. They are not part of an acquisition.
 var greetings = []string{"HELLO", "AUTH", "CLIENT", "SELECT", "PING", "READONLY", "CLUSTER", "COMMAND"}
 
-// Commands returns the names of the commands in data of the Redis protocol, without greetings. The name of a script
-// includes its digest. It returns none if the data begins in the middle of a command.
+// Commands parses data in the Redis protocol and returns the names of the commands, without greetings. The name of a
+// script includes its digest. Commands returns no names if the data begins in the middle of a command.
 func (*Server) Commands(written []byte) []string {
 	return slices.DeleteFunc(commandsIn(written), func(name string) bool { return slices.Contains(greetings, name) })
 }
@@ -54,7 +54,8 @@ func commandsIn(b []byte) []string {
 	return names
 }
 
-// length reads the number of a line such as *3 or $5, and returns it with the data after the line.
+// length reads the number in a line such as *3 or $5, and returns it with the data after the line. It returns false if
+// the data does not begin with such a line.
 func length(b []byte) (int, []byte, bool) {
 	end := bytes.Index(b, []byte("\r\n"))
 	if end < 2 {
@@ -70,7 +71,8 @@ func length(b []byte) (int, []byte, bool) {
 	return n, b[end+2:], true
 }
 
-// observed counts the requests on the observers' connections, so that they are not mixed with the clients'.
+// observed is a hook that counts the requests on the observers' connections, so that reports can separate them from the
+// clients' requests.
 type observed struct{ *store.Meter }
 
 // withSubcommands are the commands of the observers that INFO commandstats counts by subcommand.

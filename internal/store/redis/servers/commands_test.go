@@ -8,7 +8,7 @@ import (
 )
 
 func TestCommandsInTheProtocol(t *testing.T) {
-	// greetings are not part of an acquisition
+	// Commands must omit greetings, which set up a connection and are not part of an acquisition.
 	for _, greeting := range []string{"HELLO", "AUTH", "CLIENT", "SELECT", "PING", "READONLY", "CLUSTER", "COMMAND"} {
 		for _, word := range []string{greeting, strings.ToLower(greeting)} {
 			text := fmt.Sprintf("*2\r\n$%d\r\n%s\r\n$1\r\n3\r\n*2\r\n$5\r\nsetnx\r\n$1\r\nk\r\n", len(word), word)

@@ -29,10 +29,10 @@ const (
 	bufferSize = 4 << 10
 )
 
-// Clients opens the clients of one application instance under this CLIENT name, with filled command pools of this size.
-// There is one client per independent node, and a minority of these nodes may be down; or one client for the primary,
-// which follows a promotion; or one client for a whole cluster, with a pool per node. detour, unless nil, wraps every
-// connection, including those that a strategy dials itself. The caller closes the clients.
+// Clients opens the clients of one application instance under the given CLIENT name, with filled command pools of the
+// given size. The topology determines the number of clients: one per independent node, of which a minority may be down;
+// one for the primary, which follows a promotion; or one for a whole cluster, with a pool per node. detour, unless nil,
+// wraps every connection, including those that a strategy dials itself. The caller closes the clients.
 func (s *Server) Clients(ctx context.Context, name string, pool int, detour store.Through) ([]goredis.Node, error) {
 	t := s.meter.Instance()
 	if detour == nil {
@@ -78,8 +78,8 @@ func (s *Server) Clients(ctx context.Context, name string, pool int, detour stor
 }
 
 // clusterOptions are the options of a client for the whole cluster. The client follows no redirections, because a
-// ClusterClient that follows them also repeats a command after a broken connection. A MOVED reply still updates its
-// slots for the next command.
+// ClusterClient that follows them also repeats a command after a broken connection. A MOVED reply still updates the
+// client's slots for the next command.
 func (s *Server) clusterOptions(t *netfault.Traffic, name string, pool int) *redis.UniversalOptions {
 	options := s.nodes[0].clientOptions(t, name, pool, s.dials)
 	options.IsClusterMode = true
@@ -91,8 +91,8 @@ func (s *Server) clusterOptions(t *netfault.Traffic, name string, pool int) *red
 	return options
 }
 
-// clientOptions are the options of every client of a run. Nothing is retried, because a repeated SET NX would change
-// the measurement.
+// clientOptions are the options of every client of a run. The client retries no command, because a repeated SET NX
+// would change the measurement.
 func (n *node) clientOptions(t *netfault.Traffic, name string, pool int, slots chan struct{}) *redis.UniversalOptions {
 	options := n.options
 	options.ClientName = name
@@ -107,7 +107,7 @@ func (n *node) clientOptions(t *netfault.Traffic, name string, pool int, slots c
 	options.PipelinePoolSize = -1 // pipelines use the pool, so that a run opens no connections
 	options.ConnMaxIdleTime = -1
 	options.ReadBufferSize, options.WriteBufferSize = bufferSize, bufferSize
-	// A connection starts with as few commands as possible.
+	// These options avoid commands at the start of a connection.
 	options.DisableIdentity = true
 	options.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	return &options
@@ -160,7 +160,7 @@ func dialer(t *netfault.Traffic, config *tls.Config, slots chan struct{}) store.
 		case slots <- struct{}{}:
 			defer func() { <-slots }()
 		case <-ctx.Done():
-			return nil, fmt.Errorf("wait for other dials: %w", ctx.Err())
+			return nil, fmt.Errorf("wait for earlier dials to finish: %w", ctx.Err())
 		}
 		conn, err := plain.DialContext(ctx, network, addr)
 		if err != nil {

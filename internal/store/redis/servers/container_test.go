@@ -22,7 +22,7 @@ import (
 
 func init() { containers.Quiet() }
 
-// needDocker skips a container test on a machine without Docker, where lockbench starts processes.
+// needDocker returns the container engine. It skips the test if there is none.
 func needDocker(t *testing.T) launch.Engine {
 	t.Helper()
 	d, err := launch.OpenEngine(t.Context())
@@ -32,7 +32,7 @@ func needDocker(t *testing.T) launch.Engine {
 	return d
 }
 
-func TestContainersOfOurOwn(t *testing.T) {
+func TestOwnContainers(t *testing.T) {
 	needDocker(t)
 	testOwn(t, "container")
 }
@@ -47,7 +47,8 @@ func TestDurabilityInContainers(t *testing.T) {
 	}
 }
 
-// A topology of a primary and a replica works in containers.
+// TestContainersOfSeveralNodes starts a primary and a replica in containers. Both must require the password, and a
+// promotion must make the replica the primary.
 func TestContainersOfSeveralNodes(t *testing.T) {
 	needDocker(t)
 	ctx, s := t.Context(), open(t, Options{Address: "container", Topology: "replicas:1"})
@@ -55,14 +56,14 @@ func TestContainersOfSeveralNodes(t *testing.T) {
 	if about.Source != "container" || about.Topology != "replicas:1" || len(about.Nodes) != 2 {
 		t.Errorf("description %+v", about)
 	}
-	refusesStrangers(t, s)
+	assertPasswordRequired(t, s)
 	must(t, s.promote(ctx, s.nodes[1]), s.Settle(ctx)) // the old primary becomes a replica
 	if role := s.nodes[1].observer.Info(ctx, "replication").Val(); !strings.Contains(role, "role:master") {
 		t.Errorf("the promoted replica: %s", role)
 	}
 }
 
-// On a machine without redis-server, tests use a container.
+// On a machine without redis-server, StartOwn must start a container.
 func TestStartOwnWithoutBinary(t *testing.T) {
 	image, err := needDocker(t).Obtain(t.Context(), Options{}.fleet(single{}).Image, t.Logf)
 	must(t, err)
@@ -75,8 +76,8 @@ func TestStartOwnWithoutBinary(t *testing.T) {
 	}
 }
 
-// A published port serves machines whose Docker has a separate network. The test selects it explicitly, because on
-// Linux the host's network comes first.
+// On Linux lockbench prefers the host's network, so the test makes it publish a port instead, as it does where Docker
+// does not share the host's network. The server must be reachable at that port, also after a restart.
 func TestPublishedPort(t *testing.T) {
 	needDocker(t)
 	of := Options{}.fleet(single{})
@@ -97,7 +98,8 @@ func TestPublishedPort(t *testing.T) {
 	}
 }
 
-// brokenDocker returns the environment variable for an engine that answers pings and fails every other request.
+// brokenDocker starts a container engine that replies to pings and fails every other request. It returns the NAME=VALUE
+// of the environment variable that selects this engine.
 func brokenDocker(t *testing.T) string {
 	t.Helper()
 	engine := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -114,7 +116,8 @@ func brokenDocker(t *testing.T) string {
 	return "DOCKER_HOST=tcp://" + engine.Listener.Addr().String()
 }
 
-// Without a working engine lockbench starts a process. Without redis-server too, the error names all ways.
+// Without a working container engine, Open must start a process. If redis-server is missing too, the error must name
+// all ways to get a Redis.
 func TestAuto(t *testing.T) {
 	v, said := tryVictim(t, "auto", brokenDocker(t), "LOCKBENCH_REDIS_IMAGE=")
 	if v.addr == "" || !up(t, v.addr) {
@@ -136,7 +139,7 @@ func TestAuto(t *testing.T) {
 	}
 }
 
-// No container remains, whenever the start is interrupted.
+// TestInterruptedContainer cancels the start of a container at several moments. It must leave no container and no file.
 func TestInterruptedContainer(t *testing.T) {
 	needDocker(t)
 	engine, err := testcontainers.NewDockerClientWithOpts(t.Context())
@@ -166,7 +169,7 @@ func TestInterruptedContainer(t *testing.T) {
 	}
 }
 
-// A sweep removes the containers of a killed lockbench and keeps those of a live one.
+// A sweep must remove the containers of a killed lockbench and keep those of a live one.
 func TestSweepAfterKill(t *testing.T) {
 	needDocker(t)
 	v := startVictim(t, "container")

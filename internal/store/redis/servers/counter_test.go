@@ -9,7 +9,8 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// Which accesses with a stale token a counter refuses depends on its fence.
+// TestCounters accesses counters with current and stale tokens. With FenceAll, reads and writes with a stale token must
+// return ErrStale. With FenceWrites, only writes must.
 func TestCounters(t *testing.T) {
 	const off, all, writes, read = workloads.FenceOff, workloads.FenceAll, workloads.FenceWrites, -1
 	i, session := instance(clientsOf(t, open(t, Options{Address: "process"}), 4)), store.NewRunID()
@@ -54,7 +55,7 @@ func TestCounters(t *testing.T) {
 			t.Errorf("a counter without tokens has %d, %v; want %d", got, err, n)
 		}
 	}
-	// Under concurrent accesses, the value written with the largest token remains.
+	// After concurrent accesses, the counter must have the value that was written with the largest token.
 	crowded := "lockbench:{" + session + ":1:2}:counter"
 	var clients sync.WaitGroup
 	for token := int64(1); token <= 20; token++ {

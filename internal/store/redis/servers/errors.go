@@ -20,15 +20,15 @@ var (
 	ErrConfig = store.ErrConfig
 )
 
-// refused reports whether a server replied to a command with an error: it is reachable, but does not know the command
-// or does not permit it.
+// refused reports whether err is an error reply of a server. The server is reachable, but does not know the command or
+// does not permit it.
 func refused(err error) bool {
 	var reply redis.Error
 	return errors.As(err, &reply)
 }
 
-// sentinel returns the class of an error on first contact. If the server replies with a refusal, the options are wrong:
-// the password, the user or the database.
+// sentinel classifies an error of the first contact with a server as ErrUnreachable or ErrConfig. An error reply means
+// that an option, such as the password, is wrong, unless the server is still loading its data or has too many clients.
 func sentinel(err error) error {
 	if errors.Is(err, store.ErrConfig) {
 		return ErrConfig
@@ -45,8 +45,8 @@ const (
 	unknown      = "ERR"    // stands for a command that the server does not know
 )
 
-// refusals are the first words of error replies with which a server refuses a command, to all users for now or to this
-// user.
+// refusals are the first words of error replies with which a server refuses commands of this user or, temporarily, of
+// all users.
 var refusals = []string{
 	noPermission, "NOAUTH", "OOM", "READONLY", "MISCONF", "LOADING", "MASTERDOWN", "NOREPLICAS",
 	"CLUSTERDOWN",
@@ -76,7 +76,7 @@ func Refused(err error) string {
 	return ""
 }
 
-// Refused is the function Refused as a method of store.Protocol.
+// Refused calls the function Refused. It implements store.Protocol.
 func (*Server) Refused(err error) string { return Refused(err) }
 
 // Unauthorised reports whether a code from Refused means that the user lacks a right.
@@ -88,7 +88,7 @@ func lacks(err error) bool {
 	return code == noPermission || code == unknown
 }
 
-// These name the cause of a failed connection if neither the network nor the server does.
+// These errors name the cause of a failed connection if neither the network error nor the server's reply does.
 var (
 	errHungUp     = errors.New("the server closed the connection at once") // on first contact
 	errTurnedAway = errors.New("the server closes new connections")
@@ -96,7 +96,7 @@ var (
 	errEndpoints  = errors.New("the cluster does not announce the addresses of its nodes")
 )
 
-// hungUp reports whether a server closed the connection.
+// hungUp reports whether an error means that the server closed the connection.
 func hungUp(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }

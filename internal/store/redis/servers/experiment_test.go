@@ -19,16 +19,17 @@ import (
 
 const (
 	ttl = 300 * time.Millisecond
-	// calm is the TTL for faults that leave no lock behind. No stall of the machine may end such a lease.
+	// calm is the TTL in experiments whose faults leave no lock behind. It is longer than any stall of the machine, so
+	// that no lease ends because of one.
 	calm  = 20 * time.Second
 	brief = "2ms"
-	// untilAnother is like brief, but one client that acquired the lock before the fault holds it until another client
-	// holds it too. untilOver is like it, but the client holds the lock until the fault is over. Both depend on the order
-	// of events, not on times, see order.
+	// With one of these holds, a client that acquires the lock just before the fault keeps it until another client has the
+	// lock too (untilAnother) or until the fault is over (untilOver). All other holds last for brief. The outcome thus
+	// depends on the order of events and not on times; see order.
 	untilAnother, untilOver = "until another", "until over"
 )
 
-// experiment is a run with one or several faults on separate servers.
+// experiment is a run with one or several faults, on servers that no other experiment uses.
 type experiment struct {
 	strategy string
 	topology string
@@ -39,7 +40,7 @@ type experiment struct {
 	check func(*testing.T, *outcome)
 }
 
-// outcome is the result of an experiment.
+// outcome is the result of an experiment. The experiment's check judges it.
 type outcome struct {
 	*results.Run
 	acquired []engine.Acquisition // in the order of their grants
@@ -47,8 +48,8 @@ type outcome struct {
 	server   *Server
 }
 
-// longestGap returns the longest time in which a client acquired no lock, and how many locks the other clients acquired
-// in that time.
+// longestGap returns the longest time in which this client acquired no lock, and the number of locks that other clients
+// acquired in that time.
 func (o *outcome) longestGap(client int) (gap time.Duration, others int) {
 	since, meanwhile := o.acquired[0].Granted, 0
 	for i, a := range o.acquired {
@@ -65,7 +66,8 @@ func (o *outcome) longestGap(client int) (gap time.Duration, others int) {
 	return gap, others
 }
 
-// watch is an Observer, and wraps Faults to record when all of them have ended.
+// watch is the Observer of an experiment's run. It wraps the run's Faults, so that it learns when the last fault has
+// ended.
 type watch struct {
 	store.Faults
 	done   func() // called after enough acquisitions
@@ -155,7 +157,8 @@ func (e experiment) run(t *testing.T) {
 	}.Run(ctx)
 	must(t, err)
 	for _, why := range run.Invalid {
-		// The other experiments keep the machine busy.
+		// Other experiments run at the same time and keep the machine busy. A run may therefore be invalid for these two
+		// reasons.
 		if why.Code != results.SeenLate && why.Code != results.StoodStill {
 			t.Errorf("invalid: %s", why)
 		}
@@ -178,7 +181,7 @@ func (e experiment) run(t *testing.T) {
 	e.check(t, &outcome{run, seen.acquired, struck[0], server})
 }
 
-// together runs experiments concurrently, because they mostly wait, but at most six at a time.
+// together runs experiments concurrently, at most six at a time. They mostly wait, so they need little CPU time.
 func together(t *testing.T, experiments []experiment) {
 	var all sync.WaitGroup
 	atATime := make(chan struct{}, 6)

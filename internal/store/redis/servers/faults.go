@@ -18,8 +18,8 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// Injector injects the faults of one run into the servers and into the network to them. The engine injects the faults
-// of clients. It is a store.Faults.
+// Injector injects the faults of one run into the servers and into the network between the clients and the servers. The
+// engine injects the faults of clients. Injector implements store.Faults.
 type Injector struct {
 	*network.Network
 	server *Server
@@ -30,7 +30,7 @@ func (s *Server) Faults(all []workloads.Fault) store.Injector {
 	return &Injector{network.New(all), s}
 }
 
-// Prepare checks that a fault is possible and prepares it, see store.Faults.
+// Prepare implements store.Faults. It checks that a fault is possible and prepares the fault.
 func (i *Injector) Prepare(ctx context.Context, fault workloads.Fault, where store.RunMarks) (store.Action, error) {
 	var action store.Action
 	var err error
@@ -45,8 +45,8 @@ func (i *Injector) Prepare(ctx context.Context, fault workloads.Fault, where sto
 	return action, nil
 }
 
-// targets returns the nodes to hit, and those of them that lockbench started. In a replicated topology node 0 means the
-// current primary.
+// targets returns the nodes that a fault hits, and the processes or containers of the nodes that lockbench started. In
+// a replicated topology, node 0 means the current primary.
 func (s *Server) targets(fault workloads.Fault) (hit []*node, own []*Own, err error) {
 	if fault.Node == 0 && fault.N == 0 {
 		hit = s.primaries()[:1]
@@ -63,12 +63,12 @@ func (s *Server) targets(fault workloads.Fault) (hit []*node, own []*Own, err er
 		}
 	}
 	if fault.Kind().Owned && len(own) < len(hit) {
-		err = errors.New("lockbench can do this only to a Redis that it started itself")
+		err = errors.New("the fault is possible only on a Redis that lockbench started itself")
 	}
 	return hit, own, err
 }
 
-// prepare returns the Action of a fault of servers.
+// prepare returns the Action of a fault of servers, or an error if the fault cannot hit its nodes.
 func (s *Server) prepare(ctx context.Context, fault workloads.Fault, where store.RunMarks) (store.Action, error) {
 	hit, own, err := s.targets(fault)
 	if err != nil {
@@ -118,9 +118,9 @@ func (s *Server) prepare(ctx context.Context, fault workloads.Fault, where store
 	return store.Action{}, fmt.Errorf("%s is not a fault of servers", fault.Name)
 }
 
-// failOver detaches a replica from the primary for the time lag. Its Hit kills the primary and then promotes the
-// detached replica, optionally after a restart, or the replica that has received the most. Its End restarts the old
-// primary as a replica of the new one.
+// failOver detaches a replica from the primary and waits for the duration lag. Then Hit kills the primary and promotes
+// the replica that promote selects: the detached replica, the detached replica after a restart, or the replica that has
+// received the most data. End restarts the old primary as a replica of the new primary.
 func (s *Server) failOver(
 	ctx context.Context, old *node, lag time.Duration, promote workloads.Promote,
 ) (store.Action, error) {
@@ -179,7 +179,7 @@ func (s *Server) everywhere(do func(context.Context, *node) error) func(context.
 	}
 }
 
-// killSubscribers closes the subscribers' connections with this CLIENT name, and no others.
+// killSubscribers closes the connections of subscribers that have the given CLIENT name, and no other connections.
 func (s *Server) killSubscribers(ctx context.Context, name string) (store.Action, error) {
 	found := map[*node][]string{}
 	err := s.everywhere(func(ctx context.Context, n *node) error {
@@ -195,7 +195,7 @@ func (s *Server) killSubscribers(ctx context.Context, name string) (store.Action
 		err = fmt.Errorf("%w: the strategy has no subscribers", store.ErrNoTarget)
 	}
 	return store.Action{Hit: s.everywhere(func(ctx context.Context, n *node) error {
-		for _, id := range found[n] { // a connection that has already ended is no error
+		for _, id := range found[n] { // a connection that has already ended causes no error
 			if err := n.observer.ClientKillByFilter(ctx, "ID", id).Err(); err != nil {
 				return err
 			}
@@ -204,8 +204,8 @@ func (s *Server) killSubscribers(ctx context.Context, name string) (store.Action
 	})}, err
 }
 
-// expire deletes the run's keys that have a TTL, as on a node whose clock jumps ahead. Between two leases there are
-// none, so it waits until all of the nodes have some.
+// expire deletes the run's keys that have a TTL, as on a node whose clock jumps ahead. Between two leases no such key
+// exists, so expire waits until each node has such a key.
 func expire(ctx context.Context, hit []*node, where store.RunMarks) (store.Action, error) {
 	for {
 		found := map[*node][]string{}
@@ -236,15 +236,15 @@ func expire(ctx context.Context, hit []*node, where store.RunMarks) (store.Actio
 	}
 }
 
-// age reduces the TTL of every key by ARGV[1] milliseconds.
+// age reduces the TTL of every key in KEYS by ARGV[1] milliseconds.
 var age = redis.NewScript(`
 for _, key in ipairs(KEYS) do
 	local left = redis.call('PTTL', key)
 	if left > 0 then redis.call('PEXPIRE', key, left - ARGV[1]) end
 end`)
 
-// drift makes the run's leases expire as if the nodes' clocks ran fast: for each millisecond that such a clock gains,
-// the TTLs lose one.
+// drift makes the run's leases expire as if the nodes' clocks ran fast by a percentage. It repeatedly shortens the TTLs
+// by the time that such clocks gain.
 func drift(hit []*node, where store.RunMarks, percent int) store.Action {
 	var going *errgroup.Group
 	var stop context.CancelFunc
@@ -264,7 +264,7 @@ func drift(hit []*node, where store.RunMarks, percent int) store.Action {
 	}
 }
 
-// runFast shortens the TTLs by what a fast clock gains, until ctx ends.
+// runFast shortens the TTLs by the time that a fast clock gains, until ctx ends.
 func (n *node) runFast(ctx context.Context, where store.RunMarks, percent int) error {
 	begun, lost := time.Now(), int64(0)
 	for {
@@ -315,13 +315,13 @@ func (n *node) leases(ctx context.Context, where store.RunMarks) ([]string, erro
 	return found, nil
 }
 
-// Impossible returns an error for every fault that is not possible on these servers, see Check.
+// Impossible returns the errors that Check reports for the faults on these servers.
 func (s *Server) Impossible(all []workloads.Fault) []error {
 	return Check(all, s.topology, s.Started(), s.allowed)
 }
 
 // Check returns an error for every fault that is impossible with this topology, or that the user has not permitted on
-// their server. A zero topology is not known yet, so it excludes nothing.
+// their server. A zero topology is not known yet, so it excludes no fault.
 func Check(all []workloads.Fault, topology Topology, started, allowed bool) []error {
 	var wrong []error
 	for _, f := range all {

@@ -13,25 +13,26 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// somebodys is a key of another program whose name contains the mark of the run.
-const somebodys = "app:{e5700000:1:0}"
+// foreignKey is a key of another program that contains the mark of the run. A fault must not change it, unless the
+// fault makes a whole node lose its data.
+const foreignKey = "app:{e5700000:1:0}"
 
-// marked either sets somebodys with a TTL on every node that accepts it, or returns the number of nodes that have it.
+// marked sets foreignKey on every node if set is true. Otherwise it returns the number of nodes that have foreignKey.
 func marked(t *testing.T, server *Server, set bool) int {
 	t.Helper()
 	found := 0
 	for _, n := range server.nodes {
 		if set {
-			// replicas refuse the write, and get the key from the primary
-			_ = n.observer.Set(t.Context(), somebodys, 1, time.Hour).Err()
+			// Replicas refuse the write, but receive the key from the primary.
+			_ = n.observer.Set(t.Context(), foreignKey, 1, time.Hour).Err()
 		} else {
-			found += int(n.observer.Exists(t.Context(), somebodys).Val())
+			found += int(n.observer.Exists(t.Context(), foreignKey).Val())
 		}
 	}
 	return found
 }
 
-// executed reports whether the first node has executed a command.
+// executed reports whether the first node has executed the command, which is named as in INFO commandstats.
 func executed(t *testing.T, server *Server, command string) bool {
 	t.Helper()
 	stats, err := server.nodes[0].observer.Info(t.Context(), "commandstats").Result()
@@ -40,14 +41,15 @@ func executed(t *testing.T, server *Server, command string) bool {
 }
 
 func halted(t *testing.T, o *outcome) {
-	// The machine needs time to begin and to end the fault. This time counts as part of the fault but blocks no client.
+	// LastedNS also includes the time that the fault needs to begin and to end. No client is blocked during this time, so
+	// the stall may be shorter.
 	if s := o.strike; !s.Halts || s.LastedNS < int64(200*time.Millisecond) || *s.RecoveryNS < s.LastedNS ||
 		s.Stall.NS < int64(100*time.Millisecond) {
 		t.Errorf("strike %+v", s)
 	}
 }
 
-func went(t *testing.T, o *outcome) {
+func assertNoStall(t *testing.T, o *outcome) {
 	if o.strike.Halts || o.strike.Overlaps > 0 {
 		t.Errorf("strike %+v", o.strike)
 	}
@@ -61,7 +63,7 @@ func overlapped(t *testing.T, o *outcome) {
 	}
 }
 
-// slower returns a check that the slowest release took at least this long.
+// slower returns a check that fails unless the slowest release took at least the time `by`.
 func slower(by time.Duration) func(*testing.T, *outcome) {
 	return func(t *testing.T, o *outcome) {
 		if o.Speed.Release.Max.NS < int64(by) {
@@ -70,7 +72,7 @@ func slower(by time.Duration) func(*testing.T, *outcome) {
 	}
 }
 
-// leads returns a check that the node with this index is the primary.
+// leads returns a check that fails unless the node with the index place is the primary.
 func leads(place int) func(*testing.T, *outcome) {
 	return func(t *testing.T, o *outcome) {
 		if o.server.primary.Load() != o.server.nodes[place] || !o.strike.Halts && o.strike.Overlaps == 0 {
@@ -79,16 +81,16 @@ func leads(place int) func(*testing.T, *outcome) {
 	}
 }
 
-func TestEveryFaultOfServersStrikes(t *testing.T) {
+func TestEveryServerFaultTakesEffect(t *testing.T) {
 	t.Parallel()
 	flushed := func(t *testing.T, o *outcome) {
-		went(t, o)
+		assertNoStall(t, o)
 		if len(o.Errors) > 0 || !executed(t, o.server, "script|flush") {
 			t.Errorf("errors %v", o.Errors)
 		}
 	}
 	woken := func(t *testing.T, o *outcome) {
-		went(t, o)
+		assertNoStall(t, o)
 		if o.strike.LostWakeUps > 0 || !executed(t, o.server, "client|kill") {
 			t.Errorf("strike %+v, errors %v", o.strike, o.Errors)
 		}
@@ -110,13 +112,15 @@ func TestEveryFaultOfServersStrikes(t *testing.T) {
 	}
 	hung := func(t *testing.T, o *outcome) {
 		halted(t, o)
-		// Even without a fault, redsync's clients can get no lock for a tenth of a second when their votes are split.
+		// Redsync's clients can stall for 0.1 s even without a fault, if their votes are split. Only the fault stalls them
+		// for 0.3 s.
 		if o.strike.Stall.NS < int64(300*time.Millisecond) {
 			t.Errorf("strike %+v", o.strike)
 		}
 	}
 	silent := func(t *testing.T, o *outcome) {
-		// The third of the clients whose connection is silent waits for a reply throughout the fault.
+		// The fault silences the connections of a third of the clients, among them client 0, which waits for a reply until
+		// the fault ends. The others must continue.
 		if gap, others := o.longestGap(0); gap < 1500*time.Millisecond || others < 1 {
 			t.Errorf("at most it got nothing for %v, in which others got %d locks", gap, others)
 		}
@@ -138,14 +142,14 @@ func TestEveryFaultOfServersStrikes(t *testing.T) {
 			"spin:backoff=fixed,base=5ms", "replicas:1", "failover:at=100ms,for=100ms,lag=1ms,promote=restarted",
 			untilAnother, 0, all(overlapped, leads(1)),
 		},
-		{"redsync:delay=5ms", "nodes:3", "node-down:at=100ms,for=200ms", brief, 3, went},
+		{"redsync:delay=5ms", "nodes:3", "node-down:at=100ms,for=200ms", brief, 3, assertNoStall},
 		{"redsync:delay=5ms", "nodes:3", "node-hang:at=100ms,for=600ms,n=2", brief, 3, hung},
 		{"redsync:delay=5ms", "nodes:3", "node-restart-empty:at=100ms,node=0,n=3", untilAnother, 0, overlapped},
 		{"redsync:delay=5ms", "nodes:3", "node-expire-early:at=100ms,n=2", untilAnother, 3, overlapped},
 		{"redsync:delay=5ms", "nodes:3", "node-drift:at=100ms,for=2s,n=2,percent=10000", untilAnother, 3, overlapped},
 		{ // a SET takes twice the delay
 			"spin", "", "latency:at=100ms,for=500ms,delay=20ms", brief, 1,
-			all(went, stalled, slower(40*time.Millisecond)),
+			all(assertNoStall, stalled, slower(40*time.Millisecond)),
 		},
 		{"pubsub", "", "bandwidth:at=100ms,for=300ms,rate=1", brief, 1, slower(50 * time.Millisecond)}, // 150 bytes
 		{"spin", "", "reset:at=100ms,for=100ms", brief, 1, broke},
@@ -155,7 +159,8 @@ func TestEveryFaultOfServersStrikes(t *testing.T) {
 	})
 }
 
-// Only the run's keys lose what a fast clock gains.
+// TestDriftIsARate makes the clock of a node run 50 % fast for half a second. A key of the run must lose TTL at this
+// rate, and a key of another program must lose none.
 func TestDriftIsARate(t *testing.T) {
 	t.Parallel()
 	s := open(t, Options{Address: redisserver.Quickest(), Topology: "nodes:3", RunID: "e5700000"})
@@ -168,10 +173,10 @@ func TestDriftIsARate(t *testing.T) {
 		Mark: "{e5700000:", Ours: func(key string) bool { return key == ours },
 	})
 	must(t, err)
-	// In one transaction, so that only the fault makes their TTLs differ, however slow this machine is.
+	// Both keys are set in one transaction. Their TTLs then differ only by the fault, however slow the machine is.
 	_, err = client.TxPipelined(t.Context(), func(tx redis.Pipeliner) error {
 		tx.Set(t.Context(), ours, 1, time.Hour)
-		tx.Set(t.Context(), somebodys, 1, time.Hour)
+		tx.Set(t.Context(), foreignKey, 1, time.Hour)
 		return nil
 	})
 	must(t, err)
@@ -183,7 +188,7 @@ func TestDriftIsARate(t *testing.T) {
 	must(t, action.End(t.Context()))
 	var left, other *redis.DurationCmd
 	_, err = client.TxPipelined(t.Context(), func(tx redis.Pipeliner) error {
-		left, other = tx.PTTL(t.Context(), ours), tx.PTTL(t.Context(), somebodys)
+		left, other = tx.PTTL(t.Context(), ours), tx.PTTL(t.Context(), foreignKey)
 		return nil
 	})
 	must(t, err)
@@ -193,7 +198,7 @@ func TestDriftIsARate(t *testing.T) {
 	}
 }
 
-// all returns a check that runs all of these checks.
+// all returns a check that runs each of the given checks.
 func all(checks ...func(*testing.T, *outcome)) func(*testing.T, *outcome) {
 	return func(t *testing.T, o *outcome) {
 		for _, check := range checks {
@@ -202,10 +207,10 @@ func all(checks ...func(*testing.T, *outcome)) func(*testing.T, *outcome) {
 	}
 }
 
-// A failover to a replica that has not received a lock loses it, although it was confirmed. WAIT protects the locks
-// that the promoted replica has confirmed, and no others. With independent nodes a lock is lost if the nodes that
-// forgot it, or were down when it was taken, form a majority without its holder.
-func TestWhatCostsExclusion(t *testing.T) {
+// A failover loses a lock that the promoted replica has not received, although the primary confirmed the lock. WAIT
+// protects only locks that this replica has confirmed. With independent nodes, a second client can acquire a lock if a
+// majority of the nodes does not have it, because they forgot it or were down when it was acquired.
+func TestFaultsThatBreakExclusion(t *testing.T) {
 	t.Parallel()
 	shared := func(want bool) func(*testing.T, *outcome) {
 		return func(t *testing.T, o *outcome) {
@@ -216,15 +221,15 @@ func TestWhatCostsExclusion(t *testing.T) {
 			}
 		}
 	}
-	// Holders find that they have lost the lock, whether or not another client has acquired it since: a client that
-	// requests it must WAIT too, for a replica that first has to find its new primary.
+	// The holder must find that the failover lost its lock. No second holder is required, because another client's acquire
+	// must WAIT for a replica, and the replica must first find the new primary.
 	forgotten := func(t *testing.T, o *outcome) {
 		if o.Safety.LostLeases == 0 {
 			t.Errorf("every holder still had its lease: %+v, faults %+v, errors %v", o.Safety, o.Faults, o.Errors)
 		}
 	}
-	// One of three nodes is down while a client locks the other two. Then one of these two forgets the lock. Once the
-	// first node is back, it and the one that forgot are a majority.
+	// Node 1 is down while a client locks nodes 0 and 2. Then node 2 forgets the lock. When node 1 is back, nodes 1 and 2
+	// do not have the lock, so another client can acquire it.
 	const down, forgets = "node-down:at=100ms,for=1ms,node=1", "node-restart-empty:at=100ms,node=2"
 	together(t, []experiment{
 		{"spin:wait-replicas=1", "replicas:1", "failover:at=150ms,for=100ms", "200ms", 2, shared(false)},
@@ -238,7 +243,7 @@ func TestWhatCostsExclusion(t *testing.T) {
 	})
 }
 
-func TestCheckNamesWhatCannotBeDone(t *testing.T) {
+func TestCheckReportsImpossibleFaults(t *testing.T) {
 	for _, test := range []struct {
 		fault, topology  string
 		started, allowed bool

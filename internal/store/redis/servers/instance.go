@@ -13,7 +13,7 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// instance is the clients of one application instance. It is a store.Instance.
+// instance holds the clients of one application instance. It implements store.Instance.
 type instance []goredis.Node
 
 // Nodes returns the clients as goredis.Node.
@@ -25,8 +25,8 @@ func (i instance) Nodes() []any {
 	return all
 }
 
-// Counter returns a counter on the first node, see store.Counting. NAME:floor holds the highest token that the counter
-// has seen.
+// Counter implements store.Counting. It returns a counter on the first node. The key NAME:floor holds the highest token
+// that the counter has seen.
 func (i instance) Counter(name string, fence workloads.Fence, token int64) store.Counter {
 	return counter{i[0].Client, name, fence, token}
 }
@@ -44,7 +44,7 @@ func (i instance) Pools() store.Pools {
 	return sum
 }
 
-// Close closes the connections.
+// Close closes the connections of all clients.
 func (i instance) Close() error {
 	var problems []error
 	for _, node := range i {
@@ -53,7 +53,7 @@ func (i instance) Close() error {
 	return errors.Join(problems...)
 }
 
-// Connect opens the clients of one application instance, see Clients.
+// Connect opens the clients of one application instance, as Clients does.
 func (s *Server) Connect(ctx context.Context, name string, pool int, detour store.Through) (store.Instance, error) {
 	nodes, err := s.Clients(ctx, name, pool, detour)
 	if err != nil {
@@ -67,8 +67,9 @@ var guardedSource string
 
 var guardedScript = redis.NewScript(guardedSource)
 
-// counter is a key with a number. Where fence checks tokens, each access raises the counter's floor to its token, and
-// the counter refuses a token below the floor (M. Kleppmann, How to do distributed locking, 2016).
+// counter is a key with a number. If fence requires a check of the token, the counter refuses an access whose token is
+// below its floor. An access with a higher token raises the floor to this token (M. Kleppmann, How to do distributed
+// locking, 2016).
 type counter struct {
 	server redis.UniversalClient
 	name   string
@@ -76,8 +77,8 @@ type counter struct {
 	token  int64
 }
 
-// Read checks the token only with FenceAll. If only writes are checked, one case goes undetected: a holder reads and
-// pauses, later holders read, and the first holder writes before they do.
+// Read checks the token only with FenceAll. A check of writes alone misses one case: a holder reads and pauses, later
+// holders read, and the first holder writes before the later holders do.
 func (c counter) Read(ctx context.Context) (n int64, err error) {
 	if c.fence == workloads.FenceAll {
 		n, err = c.guarded(ctx)
@@ -102,7 +103,7 @@ func (c counter) Write(ctx context.Context, n int64) (err error) {
 	return nil
 }
 
-// guarded checks the token and raises the floor, and writes the number if one is given.
+// guarded checks the token and raises the floor. If number is given, guarded also writes it.
 func (c counter) guarded(ctx context.Context, number ...any) (int64, error) {
 	args := append([]any{fmt.Sprintf("%020d", c.token)}, number...)
 	n, err := guardedScript.Run(ctx, c.server, []string{c.name, c.name + ":floor"}, args...).Int64()
@@ -112,7 +113,8 @@ func (c counter) guarded(ctx context.Context, number ...any) (int64, error) {
 	return n, err
 }
 
-// RoundTrips measures PING and a script that reads a key, one after the other on one connection with this name.
+// RoundTrips measures PING and a script that reads a key, on one connection with the given CLIENT name. It sends each
+// command after the reply to the previous one.
 func (s *Server) RoundTrips(ctx context.Context, name string) (store.RoundTrips, error) {
 	var times store.RoundTrips
 	nodes, err := s.Clients(ctx, name, 1, nil)

@@ -35,7 +35,7 @@ func (s *Server) Subscriptions(ctx context.Context) *int64 {
 	return sum
 }
 
-// Leftovers returns, for all nodes, the keys and channels whose names contain mark, and the connections with this
+// Leftovers returns, for all nodes, the keys and channels whose names contain mark, and the connections with the given
 // CLIENT name. It omits what a server refuses to list.
 func (s *Server) Leftovers(ctx context.Context, mark, name string) (results.Leftovers, error) {
 	var left results.Leftovers
@@ -87,7 +87,7 @@ func (n *node) leftovers(ctx context.Context, pattern, name string, keys bool) (
 	return left, nil
 }
 
-// Connected lists the CLIENT names with this prefix, each once.
+// Connected lists the CLIENT names that begin with prefix, each once.
 func (s *Server) Connected(ctx context.Context, prefix string) ([]string, error) {
 	var names []string
 	err := gather(ctx, s, func(ctx context.Context, n *node) ([]string, error) {
@@ -108,7 +108,7 @@ func (n *node) connected(ctx context.Context) (names []string, err error) {
 	return names, err
 }
 
-// RunIDs returns the run ID of each node's Redis process. A restart changes it; "" means not known.
+// RunIDs returns the run ID of each node's Redis process. A restart changes the ID. "" means not known.
 func (s *Server) RunIDs() []string {
 	var ids []string
 	for _, n := range s.nodes {
@@ -130,7 +130,8 @@ func (s *Server) Remove(ctx context.Context, keys []string) error {
 	})
 }
 
-// unreachable wraps a node's error, with ErrUnreachable unless the node refused a command. A nil error stays nil.
+// unreachable wraps an error with the text `what`, which names the failed operation, with the node's address, and with
+// ErrUnreachable. It omits ErrUnreachable if the node refused a command. A nil error stays nil.
 func unreachable(what string, n *node, err error) error {
 	switch {
 	case err == nil:
@@ -141,7 +142,7 @@ func unreachable(what string, n *node, err error) error {
 	return fmt.Errorf("%w: %s %s: %w", ErrUnreachable, what, n.addr(), err)
 }
 
-// remove deletes keys with one command each, because in a cluster a command must not name keys of several slots.
+// remove deletes each key with a separate command, because in a cluster a command must not name keys in several slots.
 func remove(ctx context.Context, client redis.UniversalClient, keys []string) error {
 	for batch := range slices.Chunk(keys, 500) {
 		_, err := client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
@@ -173,14 +174,14 @@ func escapeGlob(text string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`).Replace(text)
 }
 
-// Sweep removes the keys of dead runs, see store.Sweeper.
+// Sweep implements store.Sweeper. It removes the keys of dead runs.
 func (s *Server) Sweep(ctx context.Context, swept *store.Swept) {
 	for _, n := range s.primaries() {
 		n.keys().Sweep(ctx, swept)
 	}
 }
 
-// keys returns access to the keys on a node.
+// keys returns the functions with which a search for leftovers accesses the keys on a node.
 func (n *node) keys() store.Keys {
 	return store.Keys{
 		Addr: n.addr(),

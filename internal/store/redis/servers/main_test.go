@@ -24,19 +24,19 @@ import (
 	"github.com/lockbench/lockbench/strategies/redisson"
 )
 
-// A sweep must recognise the keys of these strategies.
+// These are the strategies that the tests use. A sweep recognises only the keys of registered strategies.
 func init() {
 	strategies.RegisterStrategy(append(polled.Strategies(), redisson.Strategies()...)...)
 	strategies.RegisterStrategy(append(peers.Strategies(), handoff.Strategy())...)
 }
 
-// go-redis checks once a second whether a dead server is back, and only then notices that its pool has been closed.
+// go-redis dials a dead server once a second. The goroutine that dials notices only at its next try that the pool has
+// been closed, so goleak must ignore it.
 func TestMain(m *testing.M) {
 	Quiet()
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"))
 }
 
-// open opens the servers that the options describe, and closes them when the test ends.
 func open(t *testing.T, options Options) *Server {
 	t.Helper()
 	options.Logf = t.Logf
@@ -49,7 +49,7 @@ func open(t *testing.T, options Options) *Server {
 	return s
 }
 
-// closed closes a server when the test ends.
+// closed closes `of` at the end of the test, which fails if Close returns an error.
 func closed(t *testing.T, of interface {
 	Close(ctx context.Context) error
 },
@@ -61,7 +61,7 @@ func closed(t *testing.T, of interface {
 	})
 }
 
-// must ends the test if there is an error.
+// must ends the test if one of the errors is not nil.
 func must(t *testing.T, errs ...error) {
 	t.Helper()
 	if err := errors.Join(errs...); err != nil {
@@ -69,7 +69,7 @@ func must(t *testing.T, errs ...error) {
 	}
 }
 
-// refuses fails the test unless opening fails with an error of this kind. It returns the error's text.
+// refuses opens a server with these options and returns the text of the error, which must wrap reason.
 func refuses(t *testing.T, options Options, reason error) string {
 	t.Helper()
 	options.RunID = "refused"
@@ -84,10 +84,10 @@ func refuses(t *testing.T, options Options, reason error) string {
 	return err.Error()
 }
 
-// clientsName is the CLIENT name of the clients from clientsOf.
 const clientsName = "lockbench:test:clients"
 
-// clientsOf returns the clients of an instance, with pools of this size.
+// clientsOf returns a go-redis client for each node of s. Each client has a pool of `pool` open connections, which are
+// named clientsName.
 func clientsOf(t *testing.T, s *Server, pool int) []goredis.Node {
 	t.Helper()
 	nodes, err := s.Clients(t.Context(), clientsName, pool, nil)
@@ -96,7 +96,6 @@ func clientsOf(t *testing.T, s *Server, pool int) []goredis.Node {
 	return nodes
 }
 
-// readOf reads the counters.
 func readOf(t *testing.T, s *Server) results.Reading {
 	t.Helper()
 	r, err := s.Read(t.Context())
@@ -104,13 +103,13 @@ func readOf(t *testing.T, s *Server) results.Reading {
 	return r
 }
 
-// answers reports whether a Redis without TLS answers at addr, even with a refusal.
+// answers reports whether a Redis without TLS replies at addr, even if the reply is an error.
 func answers(ctx context.Context, addr string) bool {
 	err := redisserver.Control(addr, "", func(client *redis.Client) error { return client.Ping(ctx).Err() })
 	return err == nil || refused(err)
 }
 
-// up reports whether a server answers within 20 s.
+// up reports whether a Redis at addr begins to reply within 20 s.
 func up(t *testing.T, addr string) bool {
 	t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
@@ -121,12 +120,13 @@ func up(t *testing.T, addr string) bool {
 	return false
 }
 
-// urls returns the URLs of the nodes that lockbench started, with their password.
+// urls returns the URL of each node of s, with the password. lockbench must have started s.
 func urls(s *Server) []string { return strings.Split(s.Address(), ",") }
 
-// refusesStrangers fails the test unless every node that lockbench started refuses a client without its password, and
-// other users of the machine cannot read that password.
-func refusesStrangers(t *testing.T, s *Server) {
+// assertPasswordRequired fails the test unless every node of s refuses a client without the password. Neither the
+// report nor a process's arguments may contain the password, and no other user of the machine may read it. lockbench
+// must have started s.
+func assertPasswordRequired(t *testing.T, s *Server) {
 	t.Helper()
 	if len(s.Owned()) == 0 || len(s.password) < 26 {
 		t.Fatalf("%d nodes of our own with a password of %d characters", len(s.Owned()), len(s.password))
@@ -158,13 +158,13 @@ func refusesStrangers(t *testing.T, s *Server) {
 	}
 }
 
-// process starts a redis-server for the test, which plays a user's server.
+// process starts a redis-server, which the test then opens by its address like a user's server.
 func process(t *testing.T, args ...string) *Own {
 	t.Helper()
 	return begin(t, Options{}.fleet(single{}, args...))
 }
 
-// begin starts a server as a process.
+// begin starts the first server of a fleet as a process, which ends with the test.
 func begin(t *testing.T, of launch.Fleet) *Own {
 	t.Helper()
 	_, started, err := of.Start(t.Context(), launch.Request{Address: "process"})

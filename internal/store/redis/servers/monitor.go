@@ -23,14 +23,14 @@ func MonitorRights() []string {
 	return []string{"+monitor", "+client|id", "+client|list", "+client|kill"}
 }
 
-// errOneNode lists the forms of address that OpenMonitor accepts. It never repeats the given text, because any part of
-// it may be a password.
-var errOneNode = errors.New("lockbench reads MONITOR from one node over TCP, because a socket's path does not " +
-	"distinguish clients: give redis[s]://[user:password@]host:port; for a cluster give the address of one node, whose " +
-	"slots are then observed, and for Sentinels the address of the primary; percent-encode special characters of a " +
-	"password")
+// errOneNode lists the forms of address that OpenMonitor accepts. It does not quote the given address, because any part
+// of it may be a password.
+var errOneNode = errors.New("lockbench reads MONITOR from one node over TCP, because MONITOR shows the same " +
+	"address for all clients of a Unix socket: give redis[s]://[user:password@]host:port; for a cluster give " +
+	"the address of one node, whose slots are then observed, and for Sentinels the address of the primary; " +
+	"percent-encode special characters of a password")
 
-// OneNode returns an error for an address that does not name a single node, and the errors in the certificates.
+// OneNode returns an error if the address does not name a single node or the certificates are not usable.
 func (o Options) OneNode() error {
 	if o.Started() {
 		return errOneNode
@@ -45,8 +45,8 @@ func (o Options) OneNode() error {
 }
 
 // Monitor reads the MONITOR stream of a node. Redis does not limit the output buffer of a normal client, so a slow
-// reader makes the server's memory grow. Therefore a second connection, the guard, watches that buffer and can end
-// MONITOR.
+// reader makes the server's memory grow. Therefore a second connection, the guard, watches the output buffer of the
+// MONITOR connection and can end MONITOR.
 type Monitor struct {
 	node   *node
 	guard  *redis.Conn
@@ -62,8 +62,8 @@ type Monitor struct {
 // monitorBuffer is the size of the buffer between the socket and the reader, in bytes.
 const monitorBuffer = 64 << 10
 
-// OpenMonitor connects to the node that the options describe, see OneNode, and begins MONITOR. The error wraps
-// ErrUnreachable or ErrConfig, and names all rights that the user lacks. The caller closes the Monitor.
+// OpenMonitor connects to the single node that the options describe, and begins MONITOR. The error wraps ErrUnreachable
+// or ErrConfig, and names all rights that the user lacks. The caller closes the Monitor.
 func OpenMonitor(ctx context.Context, options Options) (*Monitor, error) {
 	if err := options.OneNode(); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
@@ -134,7 +134,7 @@ func (m *Monitor) begin(ctx context.Context) error {
 		problems = append(problems, fmt.Errorf("%w: CLIENT LIST of %s does not list lockbench's own connection: %s",
 			ErrConfig, m.node.addr(), behind))
 	}
-	// This only tests the right: no client has the address "none".
+	// This command only tests the right, because no client has the address "none".
 	if err := m.guard.Do(ctx, "client", "kill", "none").Err(); Refused(err) != "" {
 		try("+client|kill", err)
 	}
@@ -153,7 +153,8 @@ func (m *Monitor) begin(ctx context.Context) error {
 	return errors.Join(problems...)
 }
 
-// monitor sends MONITOR and reads the reply.
+// monitor sends MONITOR and reads the reply. An error reply becomes a redis.Error, so that begin can recognise a
+// missing right.
 func (m *Monitor) monitor(ctx context.Context) error {
 	deadline, _ := ctx.Deadline()
 	if err := m.stream.SetDeadline(deadline); err != nil {
@@ -176,7 +177,7 @@ func (m *Monitor) monitor(ctx context.Context) error {
 	return m.stream.SetDeadline(time.Time{}) // go-redis had set a deadline
 }
 
-// reply is an error reply of the server.
+// reply is an error reply of the server to a command that lockbench has sent without go-redis.
 type reply string
 
 func (r reply) Error() string { return string(r) }
@@ -214,13 +215,14 @@ func (m *Monitor) Guard() string { return m.from }
 func (m *Monitor) Read(to []byte) (int, error) { return m.in.Read(to) }
 
 // ErrGone reports that the server has closed the connection of MONITOR.
-var ErrGone = errors.New("the server closed the connection of MONITOR")
+var ErrGone = errors.New("the server closed the MONITOR connection")
 
-// Held returns the bytes that the server holds for the connection of MONITOR: its output buffer, or all memory of the
-// connection if the server reports that.
+// Held returns the number of bytes that the server holds for the connection of MONITOR: the size of the output buffer,
+// or all memory of the connection if the server reports that.
 //
-// MONITOR does not show CLIENT LIST. Held sends a PING first, which MONITOR shows if the user may send it, so that the
-// stream shows the server's clock even if no other client sends commands.
+// Held sends a PING before CLIENT LIST, because MONITOR shows PING but not CLIENT LIST. So the stream shows the
+// server's clock even if no other client sends commands. MONITOR does not show the PING if the user lacks the right
+// to it.
 func (m *Monitor) Held(ctx context.Context) (int64, error) {
 	_ = m.guard.Ping(ctx).Err() // CLIENT LIST below reports the same error
 	about, err := m.about(ctx, m.id)
@@ -242,7 +244,7 @@ func (m *Monitor) Kill(ctx context.Context) error {
 	return nil
 }
 
-// Mark makes the guard send ECHO, which appears in the stream after all commands that the server has executed so far.
+// Mark makes the guard send ECHO. In the stream, this ECHO follows all commands that the server has executed so far.
 func (m *Monitor) Mark(ctx context.Context) error {
 	if err := m.guard.Echo(ctx, "mark").Err(); err != nil {
 		return fmt.Errorf("mark the end of the stream: %w", err)
@@ -253,7 +255,7 @@ func (m *Monitor) Mark(ctx context.Context) error {
 // Stop ends the stream, so that Read returns an error. It may be called during Read.
 func (m *Monitor) Stop() { _ = m.stream.Close() }
 
-// Close disconnects. It must not be called during Read.
+// Close closes both connections. It must not be called during Read.
 func (m *Monitor) Close() error {
 	if m.stream != nil {
 		m.Stop()

@@ -18,7 +18,7 @@ import (
 	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
-// node is one Redis of a run.
+// node is one Redis server of a run, with the client that observes it.
 type node struct {
 	own      *Own                   // nil for a user's server
 	watchers *sentinels             // the Sentinels that know its address; nil if there are none
@@ -33,7 +33,7 @@ type node struct {
 	kept     store.RestartCounters
 }
 
-// The roles of a node.
+// These are the roles of a node.
 const (
 	primary = "primary"
 	replica = "replica"
@@ -45,11 +45,11 @@ func (n *node) addr() string { return n.options.Addrs[0] }
 // contactTimeout limits the first contact, so that an unreachable server is reported within 5 s.
 const contactTimeout = 4 * time.Second
 
-// open creates the observer and identifies the server. If the user may not set a connection's name, the observer has
-// none.
+// open creates the observer and identifies the server. If the user lacks the right to name a connection, the observer's
+// connections have no name.
 func (n *node) open(ctx context.Context, meter *store.Meter, runID string, slots chan struct{}) error {
-	// The observer uses few connections at a time. Its pool is larger because go-redis counts failed dials: after one per
-	// connection of the pool, it tries to reach the server only once a second.
+	// When the number of failed dials reaches the size of the pool, go-redis dials the server only once a second. The
+	// observer needs few connections; its pool is larger only to raise this limit.
 	const connections = 64
 	options := n.clientOptions(&meter.Observed, observerName(runID), connections, slots)
 	options.Dialer = n.watchers.through(options.Dialer)
@@ -111,7 +111,8 @@ func (n *node) identify(ctx context.Context) error {
 	return nil
 }
 
-// role converts Redis's role names: INFO reports master or slave, HELLO master or replica.
+// role converts Redis's name of a role, which is master or slave in INFO and master or replica in HELLO; "" means
+// unknown.
 func role(said string) string {
 	switch said {
 	case "master":
@@ -136,8 +137,8 @@ func disconnect(nodes []*node) error {
 	return errors.Join(problems...)
 }
 
-// observerName is the CLIENT name of a run's observer. The names of the run's clients begin with it. The run is alive
-// while any connection has such a name.
+// observerName is the CLIENT name of a run's observer. The names of the run's clients begin with this name. The run is
+// alive while any connection has such a name.
 func observerName(runID string) string { return "lockbench:" + runID }
 
 // useAddresses adds the user's nodes. recognise determines their topology later.

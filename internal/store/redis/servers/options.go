@@ -23,19 +23,21 @@ type Options struct {
 	// Address is "auto", "container", "process", or the address of the user's Redis: a redis://, rediss:// or unix:// URL,
 	// or host:port. Several addresses are separated by commas. For addresses of Sentinels see type sentinels.
 	Address string
-	// Topology, in the form of ParseTopology, is the topology to start, or the one expected at the addresses.
+	// Topology is the topology to start, or the expected topology at the addresses. ParseTopology defines its form.
 	Topology string
 	CAFile   string // PEM; trusted for rediss:// in addition to the system's
 	// CertFile and KeyFile are a client certificate and its key, both PEM, for rediss:// addresses.
 	CertFile, KeyFile string
 	Password          string // of the user's servers; applies to addresses without a password
-	// Image is the image of containers; "" means the one in LOCKBENCH_REDIS_IMAGE, or else the best available one.
+	// Image is the image of the servers that lockbench starts in containers. "" means the image in LOCKBENCH_REDIS_IMAGE,
+	// or else the best available image.
 	Image string
-	// Durability is the durability of the servers that lockbench starts; "" means in memory.
+	// Durability selects which confirmed writes a server that lockbench starts may lose in a crash; "" means in memory.
 	Durability store.Durability
 	// AllowFaults permits faults on a user's servers.
 	AllowFaults bool
-	// Program is the server program of processes, as a path or a name on PATH; "" means this machine's default.
+	// Program is the program of the servers that lockbench starts as processes. It is a path or a name on PATH; "" means
+	// this machine's default.
 	Program string
 	RunID   string // marks everything that belongs to this run
 	// Env adds variables, such as NAME=value, to the environment of a server process. It has no effect in containers.
@@ -48,7 +50,7 @@ type Options struct {
 	Warn func(warning string)
 }
 
-// Validate returns all errors that can be detected without the servers, joined. Each names its flag.
+// Validate returns all errors that can be detected without the servers, joined. Each error names its flag.
 func (o Options) Validate() error {
 	asked, topology := ParseTopology(o.Topology)
 	if o.Started() {
@@ -60,7 +62,7 @@ func (o Options) Validate() error {
 	}
 	at, _, addresses := o.addresses()
 	if addresses == nil && topology == nil {
-		topology = asked.among(at)
+		topology = asked.checkAddressCount(at)
 	}
 	return errors.Join(addresses, topology)
 }
@@ -161,7 +163,7 @@ func (o Options) secure(at *redis.UniversalOptions) error {
 	case o.CertFile == "" || o.KeyFile == "":
 		problems = append(problems, errors.New("--cert and --key need each other: give both the certificate and its key"))
 	case at.TLSConfig == nil:
-		problems = append(problems, errors.New("--cert and --key are for rediss:// addresses"))
+		problems = append(problems, errors.New("--cert and --key need a rediss:// address"))
 	default:
 		pair, err := tls.LoadX509KeyPair(o.CertFile, o.KeyFile)
 		if err != nil {
@@ -172,17 +174,17 @@ func (o Options) secure(at *redis.UniversalOptions) error {
 	return errors.Join(problems...)
 }
 
-// errAddress never repeats the given text: if the text cannot be parsed, any part of it may be a
-// password.
+// errAddress reports a malformed address. It does not quote the address, because any part of it may be a password.
 var errAddress = errors.New("--redis must be auto, container, process, host:port, " +
 	"redis[s]://[user:password@]host:port[/db], " +
 	"redis[s]+sentinel://host:port,host:port/primary or " +
 	"unix://[user:password@]/path[?db=N]; percent-encode special characters of a password")
 
-// trust makes a rediss:// address trust the certificates in a PEM file in addition to the system's.
+// trust makes the connections of a rediss:// address trust the certificates in a PEM file in addition to the system's
+// certificates.
 func trust(options *redis.UniversalOptions, caFile string) error {
 	if options.TLSConfig == nil {
-		return errors.New("--ca-file is for rediss:// addresses")
+		return errors.New("--ca-file needs a rediss:// address")
 	}
 	return store.Trust(options.TLSConfig, caFile)
 }
@@ -193,7 +195,7 @@ func parseAddress(address string) (*redis.UniversalOptions, error) {
 		return plainAddress(address)
 	}
 	u, err := url.Parse(address)
-	// An "@" after the host, or a fragment, means a password that was cut at a "/" or "#".
+	// An "@" after the host, or a fragment, means that net/url has cut the password at a "/" or "#".
 	if err != nil || strings.Contains(u.Path, "@") || u.Fragment != "" {
 		return nil, errAddress
 	}
@@ -213,21 +215,21 @@ func parseAddress(address string) (*redis.UniversalOptions, error) {
 	}, nil
 }
 
-// plainQuery are the options that the query of an address may have.
+// plainQuery lists the options that the query of an address may contain.
 var plainQuery = []string{"db", "protocol", "skip_verify"}
 
-// checkQuery returns an error for other options in the query of an address.
+// checkQuery returns an error if the query of an address has an option that known does not contain.
 func checkQuery(query url.Values, known []string) error {
 	for option := range query {
 		if !slices.Contains(known, option) {
-			return fmt.Errorf("--redis takes only the options %s here: lockbench sets pools and timeouts itself",
+			return fmt.Errorf("an address in --redis may have only the options %s: lockbench sets pools and timeouts itself",
 				words.And(known))
 		}
 	}
 	return nil
 }
 
-// usualPort is the default port of Redis.
+// usualPort is the default port of Redis, for addresses without a port.
 const usualPort = "6379"
 
 func plainAddress(address string) (*redis.UniversalOptions, error) {

@@ -11,19 +11,19 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// order delays the begin and the end of a fault until certain events, so that a loss of mutual exclusion depends on
-// their order and not on times.
+// order changes the action of a fault, so that the fault begins and ends after certain events. Whether an experiment
+// loses mutual exclusion then depends on the order of the events and not on their times.
 type order func(*pin, *Server, workloads.Fault, *store.Action)
 
-// orderOf returns the order for an experiment with these faults.
+// orderOf returns the order with which these faults can break mutual exclusion.
 func orderOf(faults []workloads.Fault) order {
 	if faults[0].Name == workloads.NodeDown {
-		return heldBesideNode(len(faults) > 1)
+		return heldWhileNodeDown(len(faults) > 1)
 	}
 	return held
 }
 
-// pin makes the client that holds the only lock keep it until another client holds it too.
+// pin makes one holder of the lock keep it until a second client holds it too. The experiment has only one lock.
 type pin struct {
 	mu      sync.Mutex
 	holders int
@@ -71,7 +71,8 @@ func (p *pin) arm() {
 	p.armed = true
 }
 
-// await waits for an event, for a little less than a lease lasts.
+// await waits until event is closed. After nine tenths of calm it returns an error, in which what names the event. A
+// lease that began with the call and has the TTL calm has not ended by then.
 func (p *pin) await(event <-chan struct{}, what string) error {
 	select {
 	case <-event:
@@ -81,8 +82,8 @@ func (p *pin) await(event <-chan struct{}, what string) error {
 	}
 }
 
-// held makes a fault begin while a client holds a lock that it acquired after the fault was prepared, so that a
-// detached replica has not received the lock.
+// held lets the fault begin once a client holds a lock that it acquired after the fault was prepared. A replica that
+// the fault has detached has not received this lock.
 func held(p *pin, server *Server, fault workloads.Fault, action *store.Action) {
 	hit := action.Hit
 	action.Hit = func(ctx context.Context) error {
@@ -95,7 +96,7 @@ func held(p *pin, server *Server, fault workloads.Fault, action *store.Action) {
 	}
 }
 
-// runOut makes a node forget the locks that no client has deleted, as if they had expired.
+// runOut deletes the run's locks on node n, as if they had expired.
 func runOut(ctx context.Context, n *node) error {
 	keys, err := scan(ctx, n.observer, "*lockbench:*")
 	if err != nil || len(keys) == 0 {
@@ -104,7 +105,7 @@ func runOut(ctx context.Context, n *node) error {
 	return n.observer.Del(ctx, keys...).Err()
 }
 
-// heldUntilOver is like held, but the holder continues once the fault has begun.
+// heldUntilOver is like held, but the holder may release the lock once the fault has begun, without a second holder.
 func heldUntilOver(p *pin, server *Server, fault workloads.Fault, action *store.Action) {
 	held(p, server, fault, action)
 	hit := action.Hit
@@ -114,9 +115,9 @@ func heldUntilOver(p *pin, server *Server, fault workloads.Fault, action *store.
 	}
 }
 
-// heldBesideNode makes a client acquire a lock while a node is down, and hold it until the node is back. If there is a
-// second fault, it begins in between.
-func heldBesideNode(forgets bool) order {
+// heldWhileNodeDown lets a client acquire a lock while a node is down, and keep it until the node is back. If forgets
+// is true, another node forgets the lock before the first node is back.
+func heldWhileNodeDown(forgets bool) order {
 	return func(p *pin, server *Server, fault workloads.Fault, action *store.Action) {
 		hit, end := action.Hit, action.End
 		if fault.Name != workloads.NodeDown {

@@ -8,9 +8,10 @@ import (
 	"github.com/lockbench/lockbench/internal/store"
 )
 
-func TestServersOfOurOwn(t *testing.T) { testOwn(t, "process") }
+func TestOwnServers(t *testing.T) { testOwn(t, "process") }
 
-// testOwn starts, describes and controls a server that lockbench owns.
+// testOwn lets lockbench start a server from source, "process" or "container", and checks its description, its
+// settings, its control and its password.
 func testOwn(t *testing.T, source string) {
 	t.Helper()
 	s := open(t, Options{Address: source})
@@ -28,10 +29,10 @@ func testOwn(t *testing.T, source string) {
 		t.Errorf("save = %q: a snapshot would fall into a window", save)
 	}
 	testControl(t, s)
-	refusesStrangers(t, s)
+	assertPasswordRequired(t, s)
 }
 
-// testControl kills, restarts, pauses and resumes a server that lockbench owns.
+// testControl kills, restarts, pauses and resumes the server of s.
 func testControl(t *testing.T, s *Server) {
 	t.Helper()
 	ctx, own := t.Context(), s.Owned()[0]
@@ -68,8 +69,9 @@ func TestDurability(t *testing.T) {
 	}
 }
 
-// testDurability checks that after a crash the saved and the confirmed data exist exactly if the durability promises
-// it, and that they do not exist after a restart that must lose the data.
+// testDurability starts a server with the durability `asked`, which the description must call `want`. It writes one key
+// before a save and another after it, and kills the server. After a restart with the data, the keys that the durability
+// promises must exist. After a restart without the data, there must be no key.
 func testDurability(t *testing.T, source string, asked store.Durability, want string) {
 	t.Helper()
 	s := open(t, Options{Address: source, Durability: asked})
@@ -90,8 +92,9 @@ func testDurability(t *testing.T, source string, asked store.Durability, want st
 	}
 }
 
-// The description of a user's server contains its durability as far as the server reports it.
-func TestDurabilityOfAUsersServer(t *testing.T) {
+// TestDurabilityOfUserServer opens a user's server with fsync, and one that refuses CONFIG and INFO. The description
+// must contain the durability of the first, and none for the second.
+func TestDurabilityOfUserServer(t *testing.T) {
 	t.Parallel()
 	synced := process(t, "--appendonly", "yes", "--appendfsync", "always")
 	mute := process(t, "--user", "little", "on", "nopass", "~*", "&*", "+@all", "-info", "-config")

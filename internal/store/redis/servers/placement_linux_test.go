@@ -9,9 +9,9 @@ import (
 	"github.com/lockbench/lockbench/internal/measure"
 )
 
-// The CPUs on which a server may run affect the measurement. The report names them for a process that lockbench
-// started, and for a user's server that was moved with taskset.
-func TestThePlacementIsReported(t *testing.T) {
+// The description must list the CPUs on which a server may run. They are those of this test for a process that
+// lockbench started, and a single one for a user's server that the test has restricted with taskset.
+func TestServerCPUsAreReported(t *testing.T) {
 	t.Parallel()
 	here := measure.Affinity(0)
 	p := begin(t, Options{}.fleet(single{}))

@@ -25,9 +25,9 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// Read reads the counters of all nodes at the same time and adds them up. If there are several nodes, it also lists
-// each one. Unknown counters are nil or omitted. A node that is down counts with its last values; this is an error only
-// if the other nodes cannot work without it.
+// Read reads the counters of all nodes at the same time and adds them up. If there are several nodes, it also lists the
+// counters of each node. Unknown counters are nil or omitted. If a node is down, Read uses the node's last known
+// values. It returns an error only if the other nodes cannot work without that node.
 func (s *Server) Read(ctx context.Context) (results.Reading, error) {
 	started := time.Now()
 	var bus map[netip.AddrPort]int64
@@ -75,7 +75,8 @@ func (s *Server) ioThreads() int {
 	return most
 }
 
-// roleOf returns a node's current role.
+// roleOf returns the role of a node. In a replicated topology it is the current role. In any other topology it is the
+// role that the node had when lockbench connected to it.
 func (s *Server) roleOf(n *node) string {
 	switch s.primary.Load() {
 	case nil:
@@ -87,7 +88,7 @@ func (s *Server) roleOf(n *node) string {
 	}
 }
 
-// counters reads all counters of a node.
+// counters reads all counters of a node in one pipeline. It omits the counters that the server refuses.
 func (n *node) counters(ctx context.Context) (replies.Info, error) {
 	pipe := n.observer.Pipeline()
 	asked := infos(ctx, pipe, "server", "clients", "memory", "stats", "replication", "cpu", "commandstats")
@@ -106,7 +107,7 @@ func infos(ctx context.Context, pipe redis.Pipeliner, sections ...string) []*red
 	return asked
 }
 
-// sent sends the pipeline and parses its replies.
+// sent sends the pipeline and parses the replies to the commands in asked. It omits refused commands.
 func sent(ctx context.Context, pipe redis.Pipeliner, asked []*redis.StringCmd) (replies.Info, error) {
 	_, err := pipe.Exec(ctx)
 	if err != nil && !refused(err) {
@@ -119,8 +120,8 @@ func sent(ctx context.Context, pipe redis.Pipeliner, asked []*redis.StringCmd) (
 	return replies.ParseInfo(text.String()), nil
 }
 
-// busBytes returns the bytes that the other nodes of a cluster sent to this one over the cluster bus; Redis itself
-// counts only messages. It returns nil if the node's sockets are not visible on this machine.
+// busBytes returns the number of bytes that the other nodes of a cluster sent to this node over the cluster bus. Redis
+// itself counts only messages. It returns nil if the node's sockets are not visible on this machine.
 func (n *node) busBytes(received map[netip.AddrPort]int64) *int64 {
 	at, err := netip.ParseAddrPort(n.addr())
 	if err != nil {
@@ -150,9 +151,9 @@ func reading(fields replies.Info) results.Reading {
 	}
 }
 
-// history returns the ID of the replication history if a promotion began it; "" otherwise. After a promotion Redis also
-// keeps the ID of the previous history. A primary that has had no replica for an hour takes a new ID too, but then
-// keeps no previous one.
+// history returns the ID of the replication history, or "" if the history did not begin with a promotion. After a
+// promotion Redis also keeps the ID of the previous history. A primary that has had no replica for an hour takes a new
+// ID too, but keeps no previous ID.
 func history(fields replies.Info) string {
 	if strings.Trim(fields["master_replid2"], "0") == "" {
 		return ""
@@ -161,7 +162,7 @@ func history(fields replies.Info) string {
 }
 
 // published returns the number of messages that a node of a cluster has sent to other nodes for PUBLISH and SPUBLISH;
-// nil without CLUSTER INFO. CLUSTER INFO omits kinds of messages that were never sent.
+// nil if the node did not reply to CLUSTER INFO. CLUSTER INFO omits kinds of messages that were never sent.
 func published(fields replies.Info) *int64 {
 	if fields.Integer("cluster_stats_messages_sent") == nil {
 		return nil
@@ -178,8 +179,8 @@ func value(n *int64) int64 {
 	return *n
 }
 
-// onEveryNode calls do concurrently for every node. A node that does not answer causes an error only if the others
-// cannot work without it. Such a dispensable node is skipped after a second.
+// onEveryNode calls do concurrently for every node. A node that does not reply causes an error only if the other nodes
+// cannot work without it. If they can, the node is skipped after a second.
 func (s *Server) onEveryNode(ctx context.Context, nodes []*node, do func(ctx context.Context, n *node) error) error {
 	problems := make([]error, len(nodes))
 	var wg sync.WaitGroup
@@ -200,7 +201,7 @@ func (s *Server) onEveryNode(ctx context.Context, nodes []*node, do func(ctx con
 	return s.bearable(nodes, problems)
 }
 
-// gather calls ask for every node, as onEveryNode does, and passes the results to add one at a time.
+// gather calls ask for every node, as onEveryNode does, and calls add with each result, never concurrently.
 func gather[T any](
 	ctx context.Context, s *Server, ask func(context.Context, *node) (T, error), add func(T),
 ) error {
@@ -233,7 +234,7 @@ func (s *Server) bearable(nodes []*node, problems []error) error {
 	return errors.Join(serious...)
 }
 
-// ping sends a PING to a node. If within is 0, only ctx and the timeouts of the connection limit the time.
+// ping sends a PING to a node. If within is 0, only ctx and the timeouts of the client limit the time.
 func (n *node) ping(ctx context.Context, within time.Duration) error {
 	if within > 0 {
 		var cancel context.CancelFunc
@@ -246,13 +247,14 @@ func (n *node) ping(ctx context.Context, within time.Duration) error {
 	return nil
 }
 
-// Ping returns nil if enough nodes answer for locks to work: a majority of independent nodes, the primary, or all
+// Ping returns nil if enough nodes reply for locks to work: a majority of independent nodes, the primary, or all
 // primaries of a cluster.
 func (s *Server) Ping(ctx context.Context) error {
 	return s.onEveryNode(ctx, s.nodes, func(ctx context.Context, n *node) error { return n.ping(ctx, 0) })
 }
 
-// Limits reads the lowest limit and the largest number of connections of any node. It never changes a limit.
+// Limits returns the lowest connection limit and the largest number of open connections of all nodes. It changes no
+// limit.
 func (s *Server) Limits(ctx context.Context) (store.Limits, error) {
 	var tightest store.Limits
 	err := gather(ctx, s, func(ctx context.Context, n *node) (store.Limits, error) {
@@ -289,8 +291,8 @@ func (n *node) limits(ctx context.Context) (store.Limits, error) {
 	return limits, nil
 }
 
-// durability returns what a crash of the node may lose, as in results.Redis. It ignores snapshots, which are minutes
-// old.
+// durability returns which confirmed writes a crash of the node may lose, in the form of results.Redis. It ignores
+// snapshots, because a snapshot may be minutes old.
 func (n *node) durability(ctx context.Context) string {
 	fields, err := readInfo(ctx, n.observer, "persistence")
 	if err != nil || fields["aof_enabled"] == "" {
@@ -312,14 +314,14 @@ func (n *node) durability(ctx context.Context) string {
 	return "when the operating system decides"
 }
 
-// Local reports whether all nodes run on this machine, in which case its CPU time includes theirs. A server behind a
-// tunnel on a loopback address counts as local.
+// Local reports whether all nodes run on this machine. If they do, the CPU time of the machine includes that of the
+// nodes. A server behind a tunnel on a loopback address counts as local.
 func (s *Server) Local() bool {
 	return !slices.ContainsFunc(s.nodes, func(n *node) bool { return store.Remote(n.addr()) })
 }
 
-// serverCPUs returns the CPUs on which any of the nodes may run. It returns nil if this is not known for some node,
-// such as one on another machine or in another PID namespace.
+// serverCPUs returns the CPUs on which any of the nodes may run. It returns nil if the CPUs of a node are not known,
+// for example because the node runs on another machine or in another PID namespace.
 func (s *Server) serverCPUs(ctx context.Context) []int {
 	var all []int
 	for _, n := range s.nodes {

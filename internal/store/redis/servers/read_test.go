@@ -20,8 +20,8 @@ import (
 	"github.com/lockbench/lockbench/internal/launch"
 )
 
-// The traffic counted at lockbench's sockets equals what Redis counts, with and without TLS, if there are no other
-// clients. If only one side uses TLS, the advice says so.
+// Without other clients, the traffic at lockbench's sockets must equal that which Redis counts, with and without TLS.
+// If only one side uses TLS, NextStep must say so.
 func TestCountsAgree(t *testing.T) {
 	t.Parallel()
 	cert, key := certificate(t)
@@ -48,7 +48,7 @@ func TestCountsAgree(t *testing.T) {
 	}
 }
 
-// processWithTLS starts a server that also listens on a second port, for TLS.
+// processWithTLS starts a server without TLS, which also accepts TLS at the returned port. cert and key are file names.
 func processWithTLS(t *testing.T, cert, key string) (p *Own, port int) {
 	t.Helper()
 	of := Options{}.fleet(single{}, "--tls-cert-file", cert, "--tls-key-file", key, "--tls-auth-clients", "no")
@@ -84,14 +84,15 @@ func countsAgree(t *testing.T, s *Server, plain string) {
 	if d.Commands["set"] != loops || d.Commands["get"] != loops || *d.Calls < 2*loops {
 		t.Errorf("commands = %v", d.Commands)
 	}
-	// 100 SETs, one pipeline, one INFO, and for each of 3 connections HELLO, CLIENT SETNAME and PING.
+	// The round trips are the SETs, one pipeline, one INFO, and for each of 3 connections HELLO, CLIENT SETNAME and PING.
 	if want := int64(loops + 1 + 1 + 3*3); *d.RoundTrips != want {
 		t.Errorf("%d round trips, want %d", *d.RoundTrips, want)
 	}
 	if *d.BytesIn != *d.ClientBytesOut || *d.OtherTraffic != 0 {
 		t.Errorf("Redis received %d bytes, we sent %d, foreign %v %%", *d.BytesIn, *d.ClientBytesOut, *d.OtherTraffic)
 	}
-	// Redis counts the reply to INFO after the reading: the difference omits the last reply and includes the first.
+	// Redis counts the reply to INFO only after it has taken the reading. The difference between two readings thus
+	// includes the reply to the first INFO but not the reply to the second.
 	if diff := *d.ClientBytesIn - *d.BytesOut; diff < -4096 || diff > 4096 {
 		t.Errorf("Redis sent %d bytes, we received %d", *d.BytesOut, *d.ClientBytesIn)
 	}

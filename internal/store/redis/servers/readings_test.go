@@ -7,7 +7,8 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// A counter that Plus or Since forgets would always be missing from reports, and no other test would detect it.
+// Plus must add, and Since must subtract, every counter that is not excepted below. A counter that they forget would
+// always be missing from reports, and no other test would notice.
 func TestNoCounterIsForgotten(t *testing.T) {
 	notOfNodes := map[string]string{ // figures of the whole or of the generator, which Plus does not add
 		"At": "", "IOThreads": "", "RoundTrips": "", "ClientBytesOut": "", "ClientBytesIn": "", "Observer": "",

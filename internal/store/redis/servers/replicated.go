@@ -14,7 +14,7 @@ import (
 	"github.com/lockbench/lockbench/internal/store"
 )
 
-// replicated is one primary with its replicas.
+// replicated is the arrangement of one primary with its replicas.
 type replicated struct{ single }
 
 // settings lets replicas attach without delay and without a file on disk.
@@ -39,7 +39,7 @@ func (replicated) arrange(ctx context.Context, s *Server) error {
 	return nil
 }
 
-// rejoin makes a restarted node a replica of the primary, unless it is the primary itself or there is none.
+// rejoin makes a restarted node a replica of the primary, unless the node is the primary or there is no primary.
 func (s *Server) rejoin(ctx context.Context, n *node) error {
 	if lead := s.primary.Load(); lead != nil && lead != n {
 		return n.follow(ctx, lead)
@@ -80,10 +80,11 @@ func (n *node) replicaOf(ctx context.Context, host, port string) error {
 	return nil
 }
 
-// promote makes a node of a replicated topology that lockbench started the primary, with only the data that it has
-// received. New connections of all clients then go to it. Connections to the old primary break when that node is killed
-// or becomes a replica. A node that does not answer within a second is left as it is: a paused node is, after Resume, a
-// second primary until it rejoins, as after a partition; a restarted node becomes a replica.
+// promote makes n the primary of a replicated topology that lockbench started. n has only the data that it has
+// received. From then on, every new connection of a client is dialled to n. Connections to the old primary break when
+// that node is killed or becomes a replica. promote does not change a node that does not reply within a second. After
+// Resume, a paused old primary is therefore a second primary until it rejoins, as after a partition. A restarted node
+// becomes a replica.
 func (s *Server) promote(ctx context.Context, n *node) error {
 	if err := n.replicaOf(ctx, "NO", "ONE"); err != nil {
 		return err
@@ -104,8 +105,8 @@ func (s *Server) promote(ctx context.Context, n *node) error {
 	return ctx.Err()
 }
 
-// detach disconnects a replica from its primary. From then on the replica misses all writes, like one behind a slow
-// link, and a promotion would lose those writes. rejoin ends this state.
+// detach disconnects a replica from its primary. From then on the replica misses all writes, like a replica behind a
+// slow link, and a promotion would lose those writes. rejoin ends this state.
 func (n *node) detach(ctx context.Context) error {
 	const nobody = "1" // a port without a listener
 	if err := n.replicaOf(ctx, "127.0.0.1", nobody); err != nil {
@@ -115,9 +116,9 @@ func (n *node) detach(ctx context.Context) error {
 	return nil
 }
 
-// nudge writes to a primary that lockbench started, so that the primary sends data to its replicas. Without it, a
-// primary that has just synchronised a replica may hold back later writes for up to a second, until the replica's next
-// message.
+// nudge writes to a primary that lockbench started, so that the primary sends data to its replicas. Without this write,
+// a primary that has just synchronised a replica may hold back later writes for up to a second, until the replica's
+// next message.
 func (s *Server) nudge(ctx context.Context) error {
 	lead := s.primary.Load()
 	if lead == nil || lead.own == nil {
@@ -129,8 +130,8 @@ func (s *Server) nudge(ctx context.Context) error {
 	return nil
 }
 
-// settled returns an error unless every replica has all data of the primary. It ignores detached replicas and those
-// that are down.
+// settled returns an error unless every replica has all data of the primary. It ignores replicas that are detached or
+// down.
 func (replicated) settled(ctx context.Context, s *Server) error {
 	lead := s.primary.Load()
 	fields, err := readInfo(ctx, lead.observer, "replication")
@@ -157,8 +158,9 @@ func (replicated) settled(ctx context.Context, s *Server) error {
 	return nil
 }
 
-// toPrimary wraps a dialer so that it dials the current primary instead of the given address if there are replicas,
-// like a host name that follows a failover. During a failover it waits until the failover has ended.
+// toPrimary wraps a dialer. In a replicated topology the result dials the current primary instead of the given address,
+// like a host name that follows a failover. During a failover it waits until the failover has ended. In other
+// topologies it dials the address that the Sentinels return, if there are any, or else the given address.
 func (s *Server) toPrimary(dial store.Dialer) store.Dialer {
 	if s.topology.Kind != Replicated {
 		return s.nodes[0].watchers.through(dial)
@@ -171,7 +173,8 @@ func (s *Server) toPrimary(dial store.Dialer) store.Dialer {
 }
 
 // failover kills the primary of a replicated topology that lockbench started, and then promotes the node that heir
-// returns, which has only the data that it had received. The old primary can be restarted; it then becomes a replica.
+// returns. The promoted node has only the data that it had received before. If the old primary is restarted, it becomes
+// a replica.
 func (s *Server) failover(ctx context.Context, heir func(context.Context) (*node, error)) error {
 	s.failing.Lock()
 	defer s.failing.Unlock()
@@ -185,8 +188,8 @@ func (s *Server) failover(ctx context.Context, heir func(context.Context) (*node
 	return s.promote(ctx, next)
 }
 
-// advanced returns the replica with the largest replication offset. Sentinel also prefers it among replicas of the same
-// priority.
+// advanced returns the replica with the largest replication offset. Among replicas of the same priority, Sentinel also
+// prefers the one with the largest offset.
 func (s *Server) advanced(ctx context.Context) (*node, error) {
 	var best *node
 	most := int64(-1)

@@ -26,7 +26,7 @@ func TestReplicas(t *testing.T) {
 	t.Run("promotion", func(t *testing.T) { promotion(t, s) })
 	t.Run("old primary", func(t *testing.T) { oldPrimary(t, s) })
 	t.Run("lag", func(t *testing.T) { replicaLags(t, s) })
-	refusesStrangers(t, s) // also on restarted nodes
+	assertPasswordRequired(t, s) // also on restarted nodes
 }
 
 func replicaReadings(t *testing.T, s *Server) {
@@ -43,8 +43,8 @@ func replicaReadings(t *testing.T, s *Server) {
 	}
 	heard(t, client.(*redis.Client), 2)
 	d := readOf(t, s).Since(before, loops)
-	// All three nodes have executed each SET. Traffic from the primary to its replicas is not foreign; only the replicas'
-	// acknowledgements count as foreign.
+	// Each of the three nodes executes every SET. The replication stream must not count as foreign traffic; only the
+	// replicas' acknowledgements do.
 	if d.Commands["set"] != 3*loops || *d.OtherTraffic > 5 {
 		t.Errorf("commands %v, %.1f %% foreign", d.Commands, *d.OtherTraffic)
 	}
@@ -64,7 +64,7 @@ func replicaReadings(t *testing.T, s *Server) {
 	must(t, s.Remove(ctx, left.Keys))
 }
 
-// heard fails the test unless this many replicas have the last write of one of these connections.
+// heard fails the test unless this number of replicas have confirmed the last write of the client or connection `of`.
 func heard(t *testing.T, of interface {
 	Wait(ctx context.Context, replicas int, timeout time.Duration) *redis.IntCmd
 }, replicas int,
@@ -87,7 +87,7 @@ func replicaAddresses(t *testing.T, s *Server) {
 	}
 }
 
-// promotion kills the primary and checks that clients move to the promoted replica.
+// promotion kills the primary and promotes a replica. All clients must then write to this replica.
 func promotion(t *testing.T, s *Server) {
 	ctx := t.Context()
 	node := clientsOf(t, s, 2)[0]
@@ -122,8 +122,8 @@ func promotion(t *testing.T, s *Server) {
 	}
 }
 
-// oldPrimary restarts the killed primary. Then it pauses the new primary during a promotion, so that there are two
-// primaries.
+// oldPrimary restarts the killed primary, which must become a replica. Then it promotes a node while the primary is
+// paused, so that there are two primaries. The paused one must rejoin as a replica.
 func oldPrimary(t *testing.T, s *Server) {
 	ctx := t.Context()
 	role := func(i int, want, when string) {
@@ -143,7 +143,8 @@ func oldPrimary(t *testing.T, s *Server) {
 	role(2, "slave", "after REPLICAOF")
 }
 
-// replicaLags checks that a detached replica lags, is promoted with the data that it had, and can rejoin.
+// replicaLags detaches a replica and promotes it. It must have only the data from before it was detached, and must be
+// able to rejoin.
 func replicaLags(t *testing.T, s *Server) {
 	ctx := t.Context()
 	holds := func(node int, want string) {
@@ -179,7 +180,7 @@ func replicaLags(t *testing.T, s *Server) {
 	must(t, s.Owned()[1].Restart(ctx), s.Settle(ctx))
 }
 
-// A replica that has never answered is not part of a reading.
+// The replica is dead before the first reading. The reading must contain only the primary.
 func TestReplicaDown(t *testing.T) {
 	s := open(t, Options{Address: "process", Topology: "replicas:1"})
 	must(t, s.Owned()[1].Kill(t.Context()), s.Settle(t.Context()))

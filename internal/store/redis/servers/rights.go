@@ -15,7 +15,8 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// measuring lists the commands that lockbench measures with, and the consequence if the user lacks the right to them.
+// measuring lists the commands with which lockbench measures, and the consequence if the user lacks the right to these
+// commands.
 var measuring = []struct {
 	commands []string
 	costs    string
@@ -30,7 +31,7 @@ var measuring = []struct {
 	{[]string{"script|load", "evalsha", "get"}, "the time of the shortest script is not known", true},
 }
 
-// faulting lists, by fault, the commands that inject it into a user's servers.
+// faulting maps each fault to the commands that inject it into a user's servers.
 var faulting = map[string][]string{
 	workloads.ClientPause:     {"client|pause"},
 	workloads.ScriptFlush:     {"script|flush"},
@@ -49,10 +50,10 @@ func MeasuringRights() (rules []string) {
 	return rules
 }
 
-// ClusterRights returns the rights that lockbench needs in addition in a cluster.
+// ClusterRights returns the additional rights that lockbench needs in a cluster.
 func ClusterRights() []string { return []string{"+cluster|info", "+exists"} }
 
-// Needs returns the requirements of lockbench itself, see store.Examiner.
+// Needs implements store.Examiner. It returns the requirements of lockbench itself.
 func (s *Server) Needs(uses store.Uses) []store.Need {
 	need := func(by, costs string, commands ...string) store.Need {
 		return store.Need{By: by, Costs: costs, Rights: strategies.Rights{Keys: []string{"{key}"}, Commands: commands}}
@@ -87,7 +88,7 @@ func (s *Server) Needs(uses store.Uses) []store.Need {
 	return all
 }
 
-// Grant returns the ACL command that gives the user these rights.
+// Grant returns the ACL command that gives the user the rights in rules.
 func (s *Server) Grant(rules []string) string {
 	user := s.nodes[0].options.Username
 	if user == "" {
@@ -96,9 +97,9 @@ func (s *Server) Grant(rules []string) string {
 	return "ACL SETUSER " + user + " " + strings.Join(rules, " ")
 }
 
-// questions are commands that test a right. Redis checks the right to a command before its other arguments, so these
-// commands change nothing: they name a KEY that does not exist, or have an invalid argument. Only the commands of
-// making create the KEY.
+// questions are commands that test a right. Redis checks the right to a command before it checks the arguments. So most
+// of these commands can change nothing: they have an invalid argument, or name a KEY that does not exist. Only the
+// commands in making create the KEY.
 var questions = append([]string{
 	"ping", "time", "command", "select none", "wait none none", "info server", "config|get maxclients", "scan none",
 	"client|setname \x01", "client|list none", "client|id", "client|tracking off", "client|unblock none",
@@ -121,8 +122,9 @@ var making = []string{
 // hearing are the commands of subscribers, which need a separate connection because their replies have another form.
 var hearing = []string{"subscribe", "unsubscribe", "ssubscribe", "sunsubscribe"}
 
-// Missing tests the rights on every primary, see store.Examiner. It does not test a command that questions and hearing
-// lack, or the rights to a name without {key}, which may belong to another program.
+// Missing implements store.Examiner. It tests the rights on every primary. It does not test commands that are neither
+// in questions nor in hearing. It does not test the rights to a name without {key} either, because the name may belong
+// to another program.
 func (s *Server) Missing(
 	ctx context.Context, rights strategies.Rights, prefix, key string,
 ) (missing store.Missing, err error) {
@@ -156,7 +158,7 @@ func (s *Server) Missing(
 	return missing, err
 }
 
-// inquiry tests rights on one node.
+// inquiry tests the rights that a strategy needs on one node, and collects the missing rights.
 type inquiry struct {
 	strategies.Rights
 	prefix, key string
@@ -170,7 +172,7 @@ func (i *inquiry) named(pattern string) string {
 	return strings.NewReplacer("{key}", i.prefix+i.key, "*", "", "?", "0").Replace(pattern)
 }
 
-// ask sends all questions in one pipeline.
+// ask sends the questions about the required commands in one pipeline and evaluates the replies.
 func (i *inquiry) ask(ctx context.Context, n *node) error {
 	pipe := n.observer.Pipeline()
 	var answers []func() error
@@ -211,7 +213,7 @@ func (i *inquiry) ask(ctx context.Context, n *node) error {
 	return nil
 }
 
-// listen tests the commands of subscribers.
+// listen tests, on each channel, the rights to the required commands of subscribers.
 func (i *inquiry) listen(ctx context.Context, n *node) error {
 	for _, command := range hearing {
 		for _, pattern := range i.Channels {
@@ -226,8 +228,8 @@ func (i *inquiry) listen(ctx context.Context, n *node) error {
 	return nil
 }
 
-// answered evaluates the reply to a command on a name with this pattern, where err is the error reply. It returns an
-// error if the server did not reply.
+// answered evaluates err, the error reply to a command on a name that matches the pattern. It returns an error if the
+// server did not reply.
 func (i *inquiry) answered(n *node, command, pattern string, err error) error {
 	names := func(sign string) string { return sign + strings.ReplaceAll(pattern, "{key}", i.prefix+"*") }
 	right := ""
@@ -252,7 +254,8 @@ func (i *inquiry) answered(n *node, command, pattern string, err error) error {
 	return nil
 }
 
-// hear sends a command of subscribers about a channel on a separate connection.
+// hear sends a subscriber's command, such as SUBSCRIBE, for a channel. It uses a separate connection and returns the
+// error of the reply.
 func (n *node) hear(ctx context.Context, command, channel string) error {
 	session := n.observer.Subscribe(ctx)
 	defer func() { _ = session.Close() }()
@@ -267,7 +270,7 @@ func (n *node) hear(ctx context.Context, command, channel string) error {
 	return err
 }
 
-// Symptoms returns remarks on the memory and the snapshots of the first node, see store.Examiner.
+// Symptoms implements store.Examiner. It examines the memory and the snapshots of the first node.
 func (s *Server) Symptoms(ctx context.Context) []results.Symptom {
 	n := s.nodes[0]
 	memory := results.Symptom{Name: "memory", State: results.Well}
@@ -289,10 +292,10 @@ func (s *Server) Symptoms(ctx context.Context) []results.Symptom {
 	}
 	snapshots := results.Symptom{Name: "snapshots", State: results.Well}
 	if config, err := n.observer.ConfigGet(ctx, "save").Result(); err == nil {
-		snapshots.Says = []string{"none are written"}
+		snapshots.Says = []string{"no snapshots are written"}
 		if config["save"] != "" {
 			snapshots.State = results.Note
-			snapshots.Says = []string{"they are written (save " + untrusted.Printable(config["save"]) + ")"}
+			snapshots.Says = []string{"snapshots are written (save " + untrusted.Printable(config["save"]) + ")"}
 			snapshots.Next = []string{"the fork for a snapshot may disturb a window: measure without snapshots, or as in " +
 				"production, and report the setting"}
 		}

@@ -23,9 +23,10 @@ import (
 //
 //	redis+sentinel://[user:password@]host[:port],host[:port]/primary[/db]
 //
-// or in go-redis's form, redis://host:port/db?master_name=primary&addr=host:port. User and password are the primary's.
-// Those of the Sentinels are the options sentinel_username and sentinel_password. lockbench asks the Sentinels for the
-// primary each time it dials, so a client that dials after a failover reaches the new primary, as in a service.
+// or in go-redis's form, redis://host:port/db?master_name=primary&addr=host:port. The user and the password are those
+// of the primary. The options sentinel_username and sentinel_password set the user and the password of the Sentinels.
+// lockbench queries the Sentinels for the primary each time it dials, so a client that dials after a failover reaches
+// the new primary, as in a service.
 
 // sentinels are the Sentinels that watch a primary and know its address.
 type sentinels struct {
@@ -42,15 +43,16 @@ const (
 	sentinelPort = "26379"
 	// sentinelPatience limits the time for one Sentinel's reply.
 	sentinelPatience = time.Second
-	// sentinelMemory is how long a reply is cached, because hundreds of connections are dialled at once.
+	// sentinelMemory is how long a Sentinel's reply is cached. Without the cache, hundreds of concurrent dials would each
+	// query a Sentinel.
 	sentinelMemory = 100 * time.Millisecond
 )
 
 // sentinelSchemes maps the schemes of Sentinel addresses to the scheme of the primary.
 var sentinelSchemes = map[string]string{"redis+sentinel": "redis", "rediss+sentinel": "rediss"}
 
-// parseSentinels converts an address of Sentinels to the primary's options, without its address. found is nil if the
-// address does not name Sentinels.
+// parseSentinels converts a Sentinel address to the connection options of the primary, without the primary's address.
+// found is nil if the address does not name Sentinels.
 func parseSentinels(address string) (options *redis.UniversalOptions, found *sentinels, err error) {
 	scheme, rest, _ := strings.Cut(address, "://")
 	data, named := sentinelSchemes[scheme]
@@ -99,13 +101,14 @@ func parseSentinels(address string) (options *redis.UniversalOptions, found *sen
 	}}, nil
 }
 
-// errSentinel never repeats the given text, for the same reason as errAddress.
+// errSentinel reports a malformed Sentinel address. It does not quote the address, because any part of it may be a
+// password.
 var errSentinel = errors.New("--redis must be " +
 	"redis[s]+sentinel://[user:password@]host[:port],host[:port]/primary[/db] for a primary that Sentinels watch; " +
 	"percent-encode special characters of a password")
 
-// hosts splits the hosts of an address. It returns the address with only the first host, which net/url can parse, and
-// the other hosts. An @ or / in a password must be percent-encoded.
+// hosts removes all hosts except the first from an address. It returns the shortened address, which net/url can parse,
+// and the removed hosts. An @ or / in a password must be percent-encoded.
 func hosts(rest string) (first string, others []string) {
 	before, after := rest, ""
 	if end := strings.IndexAny(rest, "/?#"); end >= 0 {
@@ -123,7 +126,7 @@ func withPort(host string) string {
 	return net.JoinHostPort(strings.Trim(host, "[]"), sentinelPort)
 }
 
-// where returns the address of the primary according to the first Sentinel that answers.
+// where returns the address of the primary according to the first Sentinel that knows it.
 func (s *sentinels) where(ctx context.Context) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -137,13 +140,13 @@ func (s *sentinels) where(ctx context.Context) (string, error) {
 			s.found, s.at = found, time.Now()
 			return found, nil
 		}
-		problems = append(problems, fmt.Errorf("ask the Sentinel at %s for the primary %s: %w", addr,
+		problems = append(problems, fmt.Errorf("query the Sentinel at %s for the primary %s: %w", addr,
 			untrusted.Printable(s.primary), err))
 	}
 	return "", errors.Join(problems...)
 }
 
-// ask requests the primary's address from one Sentinel.
+// ask asks the Sentinel at addr for the primary's address.
 func (s *sentinels) ask(ctx context.Context, addr string) (string, error) {
 	options := s.options
 	options.Addr = addr
@@ -165,7 +168,7 @@ func (s *sentinels) ask(ctx context.Context, addr string) (string, error) {
 }
 
 // errNotWatched reports that a Sentinel does not watch a primary with the given name.
-var errNotWatched = errors.New("it watches no primary with that name")
+var errNotWatched = errors.New("the Sentinel watches no primary with that name")
 
 // watched lists the names of the primaries that a Sentinel watches.
 func (s *sentinels) watched(ctx context.Context, client *redis.SentinelClient) string {

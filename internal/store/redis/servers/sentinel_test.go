@@ -12,7 +12,8 @@ import (
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 )
 
-// An address of Sentinels leads to the primary, both on opening and after a failover.
+// TestSentinelsNameThePrimary opens a server by the addresses of its Sentinels, the first of which is unreachable.
+// Clients must reach the primary, also after a failover.
 func TestSentinelsNameThePrimary(t *testing.T) {
 	t.Parallel()
 	watched := redistest.StartWatched(t)
@@ -64,7 +65,7 @@ func TestSentinelsNameThePrimary(t *testing.T) {
 	})
 }
 
-// The error of a wrong address of Sentinels names the mistake and repeats no password.
+// The error for a malformed Sentinel address must name the mistake and contain no password.
 func TestBadSentinels(t *testing.T) {
 	t.Parallel()
 	watched := redistest.StartWatched(t)
@@ -78,7 +79,7 @@ func TestBadSentinels(t *testing.T) {
 		{"redis+sentinel://127.0.0.1:1,127.0.0.1:2/lock", "127.0.0.1:2 for the primary lock", servers.ErrUnreachable},
 		{"redis+sentinel://:" + secret + "/x@" + watched.Sentinel + "/lock", "", servers.ErrConfig},
 		{"redis+sentinel://:" + secret + "@" + watched.Sentinel + "/lock/" + secret, "", servers.ErrConfig},
-		{"redis://" + watched.Sentinel + "?master_name=lock&pool_size=3", "takes only the options", servers.ErrConfig},
+		{"redis://" + watched.Sentinel + "?master_name=lock&pool_size=3", "may have only the options", servers.ErrConfig},
 		{watched.Sentinel, "give redis+sentinel://" + watched.Sentinel + "/PRIMARY", servers.ErrConfig},
 	} {
 		server, err := servers.Open(t.Context(), servers.Options{Address: test.address, RunID: "bad"})

@@ -22,14 +22,13 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// Server is the Redis of a run: one node or several, see Topology. It is safe
-// for concurrent use.
+// Server is the Redis of a run: one node or several, which form a Topology. It is safe for concurrent use.
 type Server struct {
 	topology Topology
 	// nodes are all Redis servers, including the nodes of a cluster and replicas. Each has an observer. The first primary
 	// comes first.
 	nodes []*node
-	// primary is the node that takes the commands in a replicated topology; nil in other topologies.
+	// primary is the node to which clients send their commands in a replicated topology; nil in other topologies.
 	primary atomic.Pointer[node]
 	failing sync.RWMutex // write-locked during a failover, so that dials wait
 	// cluster is a client for all keys of a cluster; nil in other topologies.
@@ -43,9 +42,9 @@ type Server struct {
 	meter store.Meter // of all nodes
 }
 
-// Open finds or starts the Redis that the options describe, connects, and waits until it is complete: all replicas are
-// in sync, and all slots of a cluster are served. On a user's servers it warns of keys that killed runs left. The error
-// wraps ErrUnreachable or ErrConfig.
+// Open finds or starts the Redis that the options describe, connects, and waits until the topology is complete: all
+// replicas are in sync, and all slots of a cluster are served. On a user's servers it warns of keys that killed runs
+// left. The error wraps ErrUnreachable or ErrConfig.
 func Open(ctx context.Context, options Options) (*Server, error) {
 	asked, err := ParseTopology(options.Topology)
 	if err != nil {
@@ -92,7 +91,7 @@ func (s *Server) open(ctx context.Context, options Options, asked Topology) erro
 	return s.Settle(ctx)
 }
 
-// primaries returns the nodes that take commands on keys.
+// primaries returns the nodes to which clients send commands on keys.
 func (s *Server) primaries() []*node {
 	if primary := s.primary.Load(); primary != nil {
 		return []*node{primary}
@@ -114,8 +113,8 @@ func (s *Server) describe() {
 	}
 }
 
-// Address returns the URLs of the servers that Open started, separated by commas. They contain the password, which
-// other processes need, so never print them.
+// Address returns the URLs of the servers that Open started, separated by commas. The URLs contain the password, so
+// that other processes can connect. Never print them.
 func (s *Server) Address() string {
 	urls := make([]string, len(s.nodes))
 	for i, n := range s.nodes {
@@ -156,7 +155,7 @@ func (s *Server) Owned() []*Own {
 	return own
 }
 
-// Close disconnects, and removes the servers that Open started. It also works with a context that has ended.
+// Close disconnects, and removes the servers that Open started. It works even if ctx is already done.
 func (s *Server) Close(ctx context.Context) error {
 	problems := []error{disconnect(s.nodes)}
 	if s.cluster != nil {
@@ -168,7 +167,7 @@ func (s *Server) Close(ctx context.Context) error {
 // Started reports whether lockbench started the servers itself.
 func (s *Server) Started() bool { return len(s.nodes) > 0 && s.nodes[0].own != nil }
 
-// Observer returns the client of the observer of the first primary, or of the whole cluster.
+// Observer returns the client with which lockbench observes the first primary, or the whole cluster.
 func (s *Server) Observer() redis.UniversalClient {
 	if s.cluster != nil {
 		return s.cluster
@@ -176,7 +175,7 @@ func (s *Server) Observer() redis.UniversalClient {
 	return s.primaries()[0].observer
 }
 
-// spares reports whether clients can still get locks without these nodes.
+// spares reports whether clients can still get locks without the nodes in away.
 func (s *Server) spares(away ...*node) bool { return s.topology.kind().spares(s, away) }
 
 const (
@@ -186,7 +185,7 @@ const (
 	settleTimeout = time.Minute
 )
 
-// Settle waits until every replica, except detached ones, has all data of the primary, and a cluster serves all its
+// Settle waits until every replica that is not detached has all data of the primary, and until a cluster serves all its
 // slots.
 func (s *Server) Settle(ctx context.Context) error {
 	if err := s.nudge(ctx); err != nil {
@@ -208,7 +207,7 @@ func (s *Server) Settle(ctx context.Context) error {
 }
 
 // Quiet turns go-redis's own logger off, because important messages are also returned as errors. It changes a setting
-// of the whole process, so only a command or a test calls it, before it opens anything.
+// of the whole process, so only commands and tests may call it, and only before the first connection is opened.
 var Quiet = sync.OnceFunc(func() { redis.SetLogger(silence{}) })
 
 type silence struct{}

@@ -14,7 +14,7 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// start creates the nodes. It does not connect to them.
+// start starts the servers, or uses the user's addresses, and creates the nodes. It does not connect to the nodes.
 func (s *Server) start(ctx context.Context, options Options, wanted Topology) error {
 	if !options.Started() {
 		launch.Sweep(ctx).Log(options.Logf)
@@ -44,11 +44,11 @@ func (s *Server) start(ctx context.Context, options Options, wanted Topology) er
 	return nil
 }
 
-// Own is a Redis that lockbench started.
+// Own is a Redis that lockbench started, and can therefore kill, pause and restart.
 type Own = redisserver.Own
 
-// StartOwn starts a Redis with extra arguments, as a process, which is faster, or in a container if there is no
-// redis-server. The caller closes it.
+// StartOwn starts a Redis with the extra arguments args. It starts a process, which is faster than a container. If
+// redis-server is not installed, it starts a container. The caller closes it.
 func StartOwn(ctx context.Context, options Options, args ...string) (*Own, error) {
 	own, err := redisserver.Start(ctx, options.program(), args...)
 	if err != nil {
@@ -57,7 +57,7 @@ func StartOwn(ctx context.Context, options Options, args ...string) (*Own, error
 	return own, nil
 }
 
-// program converts to the options of package redisserver.
+// program converts the options that concern one server to the options of package redisserver.
 func (o Options) program() redisserver.Options {
 	return redisserver.Options{Program: o.Program, Image: o.Image, Env: o.Env, Password: o.password, Logf: o.Logf}
 }
@@ -69,8 +69,8 @@ func (o Options) fleet(a arrangement, args ...string) launch.Fleet {
 	return fleet
 }
 
-// persistence returns settings for an append-only file, which is synced once a second, Redis's default for such a file,
-// or before each reply.
+// persistence returns the settings for an append-only file. d selects whether Redis syncs the file once a second, which
+// is Redis's default, or before each reply.
 func persistence(d store.Durability) []string {
 	switch d {
 	case store.Usual:

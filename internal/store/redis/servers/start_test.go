@@ -10,8 +10,9 @@ import (
 	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
-// A run does not change a user's server.
-func TestUsersServerIsLeftAlone(t *testing.T) {
+// TestUserServerIsUnchanged opens and closes a user's server. The server must still run afterwards, without
+// connections of lockbench.
+func TestUserServerIsUnchanged(t *testing.T) {
 	p := process(t)
 	s := open(t, Options{Address: "redis://" + p.Addr()})
 	if s.Owned() != nil {
@@ -32,7 +33,7 @@ func TestUsersServerIsLeftAlone(t *testing.T) {
 	s.nodes = nil // closed above
 }
 
-// A strategy does not fit a server that is too old for it, in any topology.
+// Unfit must reject a strategy if the server is too old for it, and must name the missing feature.
 func TestTooOld(t *testing.T) {
 	needy := strategies.Info{Nodes: 1, Since: strategies.Since{Redis: "7.0", For: "sharded channels"}}
 	for version, want := range map[string]string{

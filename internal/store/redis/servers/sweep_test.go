@@ -18,8 +18,8 @@ import (
 	"github.com/lockbench/lockbench/internal/testkit/poll"
 )
 
-// helperEnv makes the test binary play a lockbench that is about to be killed: it opens the address in this variable,
-// prints the address of the server and waits.
+// helperEnv makes the test binary open the address in this variable, print the server's address and wait until the test
+// kills it, like a lockbench that is killed.
 const (
 	helperEnv = "LOCKBENCH_TEST_OPEN"
 	victimID  = "deadbeef" // of its run
@@ -38,7 +38,7 @@ func TestHelperOpen(t *testing.T) {
 	runtime.KeepAlive(s)                 // otherwise the garbage collector closes its connections
 }
 
-// victim is a subprocess that plays a lockbench, see helperEnv.
+// victim is a process that opens a server like lockbench and that the test kills. addr is the server's address.
 type victim struct {
 	cmd  *exec.Cmd
 	addr string
@@ -53,7 +53,8 @@ func startVictim(t *testing.T, address string, environment ...string) *victim {
 	return v
 }
 
-// tryVictim starts a victim. It returns what the victim printed, which explains why it opened nothing.
+// tryVictim starts a victim that opens address, with additions to its environment. It also returns the victim's output,
+// which contains the error if the victim has opened no server.
 func tryVictim(t *testing.T, address string, environment ...string) (*victim, string) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run=^TestHelperOpen$")
@@ -81,7 +82,7 @@ func (v *victim) kill() {
 	_ = v.cmd.Wait()
 }
 
-// sweepTwice runs two concurrent sweeps, which find the same servers.
+// sweepTwice runs two sweeps at the same time and returns the sum of what they found.
 func sweepTwice(ctx context.Context) launch.Swept {
 	var both [2]launch.Swept
 	var all sync.WaitGroup
@@ -93,9 +94,9 @@ func sweepTwice(ctx context.Context) launch.Swept {
 	return both[0]
 }
 
-// A run reports the keys that a killed run left on a user's server, and does not delete them. A sweep deletes them, and
-// no others.
-func TestOpenTellsOfKeys(t *testing.T) {
+// A killed run leaves keys on a user's server. The next run must warn about them and keep them. A sweep must delete
+// these keys and no others.
+func TestOpenReportsLeftoverKeys(t *testing.T) {
 	p, ctx := process(t), t.Context()
 	s := open(t, Options{Address: p.Addr(), RunID: "a11fe000"})
 	client := s.nodes[0].observer

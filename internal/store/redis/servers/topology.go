@@ -18,7 +18,7 @@ import (
 // TopologyKind describes how the nodes of a run work together.
 type TopologyKind string
 
-// The kinds.
+// These are the kinds of topology.
 const (
 	Single      TopologyKind = "single"
 	Independent TopologyKind = "nodes"    // N nodes that do not know each other, as Redlock needs
@@ -34,7 +34,7 @@ type topologyRow struct {
 }
 
 // kinds lists all kinds with their node counts. A kind without a default count accepts no number. Redis does not form a
-// cluster of fewer than three primaries, because fewer cannot agree that one has failed.
+// cluster of fewer than three primaries, because fewer primaries cannot agree that a primary has failed.
 var kinds = []topologyRow{
 	{Single, 0, 0, 0, single{}},
 	{Independent, 1, 5, 16, independent{}},
@@ -42,7 +42,7 @@ var kinds = []topologyRow{
 	{Clustered, 3, 3, 16, clustered{}},
 }
 
-// arrangement defines how the nodes of a kind are started and cooperate.
+// arrangement defines how the nodes of a topology, such as a cluster, are started and connected to each other.
 type arrangement interface {
 	settings() []string    // settings in addition to those of every server
 	ports() ([]int, error) // finds free ports for one node, the first for clients
@@ -51,12 +51,12 @@ type arrangement interface {
 	arrange(ctx context.Context, s *Server) error
 	// settled returns an error unless all nodes are in their normal state.
 	settled(ctx context.Context, s *Server) error
-	// spares reports whether clients can still get locks without these nodes.
+	// spares reports whether clients can still get locks without the nodes in away.
 	spares(s *Server, away []*node) bool
 	unfit(strategies.Info) string // see Topology.Unfit
 }
 
-// single is one node.
+// single is the arrangement of one node.
 type single struct{}
 
 func (single) settings() []string                     { return nil }
@@ -67,7 +67,8 @@ func (single) settled(context.Context, *Server) error { return nil }
 func (single) spares(_ *Server, away []*node) bool    { return len(away) == 0 }
 func (single) unfit(strategies.Info) string           { return "" }
 
-// independent is several nodes, of which a majority is enough.
+// independent is the arrangement of several nodes that do not know each other. A lock needs only a majority of the
+// nodes.
 type independent struct{ single }
 
 func (independent) spares(s *Server, away []*node) bool { return len(away) <= (len(s.nodes)-1)/2 }
@@ -120,13 +121,13 @@ func (t Topology) kind() topologyRow {
 	return kinds[0]
 }
 
-// usual returns the topology with defaults filled in.
+// usual returns the topology with a missing kind or count replaced by its default.
 func (t Topology) usual() Topology {
 	k := t.kind()
 	return Topology{k.name, cmp.Or(t.Count, k.usual)}
 }
 
-// String writes the topology in the form of ParseTopology.
+// String returns the topology in the form that ParseTopology accepts.
 func (t Topology) String() string {
 	if t.Count == 0 {
 		return string(t.Kind)
@@ -142,7 +143,7 @@ func (t Topology) Independent() int {
 	return 1
 }
 
-// Primaries returns the number of nodes that take commands.
+// Primaries returns the number of nodes to which clients send commands on keys.
 func (t Topology) Primaries() int {
 	if t.Kind == Replicated {
 		return 1
@@ -179,9 +180,9 @@ func (t Topology) Unfit(info strategies.Info) string {
 		info.Nodes, there, max(info.Nodes, 5))
 }
 
-// among returns an error if the requested topology does not fit the number of the user's addresses. One address is
-// enough for a cluster, because its nodes announce the others.
-func (t Topology) among(addresses []*redis.UniversalOptions) error {
+// checkAddressCount returns an error if the requested topology does not fit the number of the user's addresses. One
+// address is enough for a cluster, because each node of a cluster announces the other nodes.
+func (t Topology) checkAddressCount(addresses []*redis.UniversalOptions) error {
 	needed, more := t.Servers(), ""
 	if t.Count == 0 && t.Kind != Single { // any number of nodes
 		needed, more = 2, " or more"
@@ -189,7 +190,7 @@ func (t Topology) among(addresses []*redis.UniversalOptions) error {
 	n := len(addresses)
 	switch {
 	case t.Kind == Clustered && addresses[0].DB != 0:
-		return fmt.Errorf("--redis names database %d, and a cluster has only database 0", addresses[0].DB)
+		return fmt.Errorf("--redis names database %d, but a cluster has only database 0", addresses[0].DB)
 	case t.Kind == "" || t.Kind == Clustered || n == needed || n > needed && more != "":
 		return nil
 	}
@@ -222,7 +223,7 @@ func (s *Server) recognise(ctx context.Context, runID string, asked Topology) er
 	case len(s.nodes):
 		err = s.findCluster(ctx, runID)
 	default:
-		err = fmt.Errorf("%w: %d of the %d servers are nodes of a cluster, the others are not: "+
+		err = fmt.Errorf("%w: %d of the %d servers are nodes of a cluster, and the others are not: "+
 			"give the nodes of one cluster only", ErrConfig, clustered, len(s.nodes))
 	}
 	if err == nil && !asked.admits(s.topology) {

@@ -47,7 +47,7 @@ func TestIndependentNodes(t *testing.T) {
 	if s.topology.Independent() != 5 || s.Primaries() != 5 || s.Describe().Topology != "nodes:5" {
 		t.Errorf("%d independent nodes of %+v", s.topology.Independent(), s.Describe())
 	}
-	refusesStrangers(t, s)
+	assertPasswordRequired(t, s)
 	nodes := clientsOf(t, s, 2)
 	if len(nodes) != 5 {
 		t.Fatalf("clients of %d nodes", len(nodes))
@@ -111,7 +111,7 @@ func TestAddressesOfIndependentNodes(t *testing.T) {
 	}
 }
 
-// If another process takes a port between the choice and its use by Redis, the start continues with another port.
+// TestPortTaken makes lockbench first pick a port that another Redis uses. The start must succeed at another port.
 func TestPortTaken(t *testing.T) {
 	taken := process(t)
 	picks := 0
