@@ -9,7 +9,8 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// The error of wrong options names each flag, without a password.
+// TestValidate passes options to each store. Valid options must cause no error. The error for others must name each
+// wrong flag and contain no password.
 func TestValidate(t *testing.T) {
 	t.Setenv("LOCKBENCH_ZK_AUTH", "")
 	for name, options := range map[string][]store.Options{
@@ -50,7 +51,7 @@ func TestValidate(t *testing.T) {
 		{"etcd", store.Options{Address: "container"}, []string{"etcd only as a process"}},
 		{"etcd", store.Options{Address: "etcd://user:secret@host"}, []string{"address of etcd"}},
 		{"etcd", store.Options{Address: "http://host:2379"}, []string{"the address"}},
-		{"etcd", store.Options{Address: "etcd://host:2379", CAFile: "x"}, []string{"--ca-file is for"}},
+		{"etcd", store.Options{Address: "etcd://host:2379", CAFile: "x"}, []string{"--ca-file needs an etcds:"}},
 		{"etcd", store.Options{Address: "etcds://host:2379", CAFile: "no-such-file"}, []string{"--ca-file: open"}},
 		{"etcd", store.Options{Durability: "some"}, []string{"--durability"}},
 		{"etcd", store.Options{Address: "etcd://user:sec%zzret@host:1"}, []string{"percent-encode spe"}},
@@ -85,7 +86,8 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// The error names a fault that a store, or this many members, cannot have, with the reason.
+// TestImpossibleFaults passes each store faults that it supports and faults that it does not, for example because it
+// has too few members. Only the latter may cause an error, which must contain the text in why.
 func TestImpossibleFaults(t *testing.T) {
 	for _, test := range []struct{ name, topology, address, fault, why string }{
 		{"etcd", "", "", "kill:data=lose", ""},
@@ -131,7 +133,7 @@ func TestImpossibleFaults(t *testing.T) {
 	}
 }
 
-// Only the locks of a store and in-process locks run on it.
+// Unfit must accept in-process locks and the single-node locks of its own store, and must reject all others.
 func TestUnfit(t *testing.T) {
 	for _, name := range []string{"etcd", "postgres", "zookeeper"} {
 		layout := lookup(t, name).Layout(store.Options{})

@@ -15,8 +15,9 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// A run counts the commands of its servers. Under each fault mutual exclusion holds, and after it locks are granted
-// again. An ensemble continues without one member, even without its leader.
+// TestRuns runs a lock of each store and lets faults occur. The run must count the server's commands. Mutual exclusion
+// must hold during each fault, and locks must be granted after it. An ensemble must continue without one member, even
+// its leader.
 func TestRuns(t *testing.T) {
 	for _, test := range []struct {
 		topology string // the topology to start, which the description must show

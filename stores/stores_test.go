@@ -13,7 +13,6 @@ import (
 	_ "github.com/lockbench/lockbench/stores"
 )
 
-// lookup returns the store with this name.
 func lookup(t *testing.T, name string) store.Store {
 	t.Helper()
 	kind, err := store.Lookup(name)
@@ -23,7 +22,8 @@ func lookup(t *testing.T, name string) store.Store {
 	return kind
 }
 
-// refused tries to open an unusable address, within a time limit, and returns the error.
+// refused opens the named store at an address where this must fail, and returns the error. Open must return within
+// drive.Bound.
 func refused(t *testing.T, name, address string) error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), drive.Bound)
@@ -40,14 +40,15 @@ func refused(t *testing.T, name, address string) error {
 	return err
 }
 
-// addressOf returns a URL with the scheme of this store.
+// addressOf returns a URL with the scheme of the named store and the host and port in `at`.
 func addressOf(t *testing.T, name, at string) string {
 	t.Helper()
 	return lookup(t, name).Schemes()[0] + "://" + at
 }
 
-// If the server at an address belongs to another store, the error reports or suspects this and contains the address.
-func TestAServerOfAnotherStore(t *testing.T) {
+// TestServerOfAnotherStore opens each store at the address of every other store's server. The error must contain this
+// address and wrap ErrConfig or ErrUnreachable.
+func TestServerOfAnotherStore(t *testing.T) {
 	servers := map[string]string{}
 	for _, name := range store.Names() {
 		servers[name] = drive.Open(t, lookup(t, name), store.Options{Address: "process"}).Describe().Address
@@ -72,7 +73,8 @@ func TestAServerOfAnotherStore(t *testing.T) {
 	}
 }
 
-// A server that accepts connections but sends nothing counts as unreachable.
+// TestSilence opens each store at a server that accepts connections but sends nothing. The error must wrap
+// ErrUnreachable.
 func TestSilence(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

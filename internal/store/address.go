@@ -29,7 +29,8 @@ func NetworkTo(addr string) string {
 // Remote reports whether an address may be on another machine.
 func Remote(addr string) bool { return NetworkTo(addr) == "remote" }
 
-// Trust makes config trust the certificates in a PEM file in addition to the system's. Its errors name --ca-file.
+// Trust makes config trust the certificates in a PEM file in addition to the system's certificates. Its errors name
+// --ca-file.
 func Trust(config *tls.Config, file string) error {
 	pem, err := untrusted.ReadFile(file)
 	if err != nil {

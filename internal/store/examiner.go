@@ -9,17 +9,19 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// Examiner is a Server that reports, before a run, which rights and commands the run needs but the server refuses. For
-// this it changes only one key of lockbench's, which it deletes.
+// Examiner is a Server that reports, before a run, which rights and commands the run needs but the server refuses. Its
+// tests write a single key of lockbench and then delete this key.
 type Examiner interface {
-	// Needs returns the requirements of lockbench itself, without those of the strategies' locks.
+	// Needs returns the requirements of lockbench itself, without the requirements of the strategies' locks.
 	Needs(Uses) []Need
-	// Missing returns which of these rights the user lacks, and which commands the server lacks. It tries them on keys and
-	// channels. In the names of rights, {key} stands for key; prefix begins the name of every key of the run.
+	// Missing returns the rights that the user lacks and the commands that the server lacks. It tests the rights on the
+	// keys and channels in rights, in whose names {key} stands for prefix followed by key. The name of every key of the
+	// run begins with prefix.
 	Missing(ctx context.Context, rights strategies.Rights, prefix, key string) (Missing, error)
-	// Grant returns the command with which an administrator gives the user these rights.
+	// Grant returns the command with which an administrator gives the user the rights in rules.
 	Grant(rules []string) string
-	// Symptoms returns other conditions on the servers that distort the figures of a run or endanger its locks.
+	// Symptoms returns conditions on the servers, other than missing rights, that distort the figures of a run or endanger
+	// its locks.
 	Symptoms(ctx context.Context) []results.Symptom
 }
 

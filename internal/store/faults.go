@@ -10,14 +10,15 @@ import (
 
 // Faults injects faults into the servers, and into the network between the clients and them.
 type Faults interface {
-	// Detour returns how the application instance with this number dials the store; nil means directly.
+	// Detour returns the wrapper for the dialer of the application instance with the given number. It returns nil if the
+	// instance connects directly.
 	Detour(instance int) Through
-	// Prepare checks that a fault is possible and prepares it, so that Action.Hit can inject it at once.
+	// Prepare checks that a fault is possible and prepares it, so that Action.Hit can inject it without delay.
 	Prepare(ctx context.Context, fault workloads.Fault, where RunMarks) (Action, error)
 }
 
-// ErrNoTarget is returned by Faults.Prepare if the strategy has nothing that the fault could
-// hit, such as subscribers.
+// ErrNoTarget reports that a fault would hit nothing, for example because it closes the connections of subscribers and
+// the strategy has none. Faults.Prepare returns it.
 var ErrNoTarget = errors.New("the fault has no target")
 
 // RunMarks identifies the keys, channels and connections that belong to a run.
@@ -28,20 +29,20 @@ type RunMarks struct {
 	TTL  time.Duration
 }
 
-// Action is a fault that is ready to be injected. Its functions also work with a context that has ended, because a run
-// that is cancelled must still undo its faults.
+// Action is a fault that is ready to be injected. Hit and End work even if ctx is already done, because a cancelled run
+// must still undo its faults.
 type Action struct {
 	Hit    func(ctx context.Context) error
 	End    func(ctx context.Context) error // undoes the fault; nil if there is nothing to undo
 	Outage Outage
-	// Loses is true if a server loses confirmed writes in this fault, including those of counters.
+	// Loses is true if the fault makes a server lose confirmed writes, including writes to counters.
 	Loses bool
 }
 
-// Outage is the part of a fault during which no client can get a lock and the servers may not answer.
+// Outage is the part of a fault in which no client can get a lock. During an outage the servers may not reply.
 type Outage int
 
-// The outages.
+// These are the possible outages.
 const (
 	NoOutage   Outage = iota
 	Briefly           // until Hit has returned

@@ -9,8 +9,8 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// Meter counts the round trips and bytes between the connections of a session and the servers. It counts those of
-// lockbench's own observation separately.
+// Meter counts the round trips and bytes on a session's connections to the servers. The traffic of lockbench's own
+// observation is counted separately.
 type Meter struct {
 	Observed netfault.Traffic // of lockbench's own observation
 
@@ -19,7 +19,7 @@ type Meter struct {
 	instances []*netfault.Traffic // one per instance, including closed ones
 }
 
-// Instance adds an instance, and returns the Traffic that will count its connections.
+// Instance adds an instance, and returns the Traffic that counts the bytes and requests on the instance's connections.
 func (m *Meter) Instance() *netfault.Traffic {
 	t := new(netfault.Traffic)
 	m.mu.Lock()
@@ -38,7 +38,7 @@ func (m *Meter) Count(command string) {
 	m.commands[command]++
 }
 
-// Enter writes the counts so far into a reading.
+// Enter writes the Meter's counts so far into a reading.
 func (m *Meter) Enter(r *results.Reading) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -54,8 +54,8 @@ func (m *Meter) Enter(r *results.Reading) {
 	}
 }
 
-// Reading adds up readings of the servers, which were taken one after the other or in parallel since began, and adds
-// the counts so far. Its time is the middle of that period.
+// Reading returns the sum of the servers' readings, together with the Meter's counts so far. The readings must have
+// been taken since began. The time of the sum is the middle between began and now.
 func (m *Meter) Reading(began time.Time, nodes []results.NodeReading) results.Reading {
 	sum := Sum(nodes)
 	if len(nodes) > 1 {
@@ -66,8 +66,8 @@ func (m *Meter) Reading(began time.Time, nodes []results.NodeReading) results.Re
 	return sum
 }
 
-// RestartCounters keeps a server's counters growing over its restarts, at which the server resets them, and keeps the
-// last values while it is down.
+// RestartCounters adds up the counters of one server over its restarts. Each restart resets the counters in the server.
+// While the server is down, RestartCounters keeps the last values.
 type RestartCounters struct {
 	mu      sync.Mutex
 	process string           // ID of the current process
@@ -78,10 +78,10 @@ type RestartCounters struct {
 	down    bool
 }
 
-// replica is the role that Redis reports for a replica.
+// replica is the name by which INFO reports the role of a replica.
 const replica = "slave"
 
-// Enter adds a reading of the server. process identifies the server process that it comes from.
+// Enter adds a reading of the server. process identifies the server process that the reading comes from.
 func (c *RestartCounters) Enter(process string, r results.Reading) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -101,7 +101,8 @@ func (c *RestartCounters) Enter(process string, r results.Reading) {
 	c.process, c.last, c.down = process, &r, false
 }
 
-// Miss records that the server does not answer.
+// Miss records that the server does not reply. Until the next Enter, Read returns 0 for figures that are not counters,
+// such as the memory.
 func (c *RestartCounters) Miss() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -139,7 +140,8 @@ func (c *RestartCounters) Process() string {
 	return c.process
 }
 
-// Sum adds up the readings of several servers.
+// Sum adds up the readings of several servers. A figure that one of the servers does not report is missing from the
+// sum.
 func Sum(nodes []results.NodeReading) results.Reading {
 	var sum results.Reading
 	for i, node := range nodes {

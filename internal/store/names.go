@@ -43,11 +43,11 @@ var wholeID = regexp.MustCompile("^" + IDPattern + "$")
 // lockKey matches the key of a lock, lockbench:{SESSION:RUN:NUMBER}.
 var lockKey = regexp.MustCompile(`lockbench:\{(` + IDPattern + `):(0|[1-9][0-9]{0,8}):(0|[1-9][0-9]{0,8})\}`)
 
-// KeyNames matches the names of the keys that a run of certain strategies creates. Lockbench never removes a key that
-// has another name.
+// KeyNames matches the names of the keys that a run of certain strategies creates. Lockbench never removes a key whose
+// name does not match.
 type KeyNames struct{ around *regexp.Regexp }
 
-// NamesOf returns the KeyNames of these strategies, including the keys of the workload's counters.
+// NamesOf returns the KeyNames of the given strategies, including the keys of the workload's counters.
 func NamesOf(infos ...strategies.Info) KeyNames {
 	patterns := []string{regexp.QuoteMeta("{key}:counter"), regexp.QuoteMeta("{key}:counter:floor")}
 	for _, info := range infos {
@@ -58,7 +58,8 @@ func NamesOf(infos ...strategies.Info) KeyNames {
 	return KeyNames{regexp.MustCompile("^(?:" + strings.Join(patterns, "|") + ")$")}
 }
 
-// namesOnRedis returns the KeyNames of all strategies that lock in Redis, of the registered ones and of infos.
+// namesOnRedis returns the KeyNames of all strategies that lock in Redis: the registered strategies and the strategies
+// in infos.
 func namesOnRedis(infos []strategies.Info) KeyNames {
 	infos = slices.Clone(infos)
 	for _, s := range strategies.All() {

@@ -9,9 +9,9 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// A key belongs to lockbench only if its whole name is that of a strategy's key and contains an ID that no other
-// program generates.
-func TestKeysOfOurs(t *testing.T) {
+// TestOwnKeys checks that a key belongs to lockbench only if its whole name matches a strategy's key and contains a
+// run ID.
+func TestOwnKeys(t *testing.T) {
 	names := NamesOf(strategies.Info{Keys: []string{"{key}", "queue:{key}", "{key}/*"}})
 	for _, key := range []string{
 		"lockbench:{a1b2c3d4:0:0}", "queue:lockbench:{a1b2c3d4:12:345}", "lockbench:{a1b2c3d4:1:0}/694dfa",
@@ -60,8 +60,9 @@ func TestRunIDs(t *testing.T) {
 	}
 }
 
-// A sweep recognises the keys of the unlisted strategies that it is given, such as drivers, and of no others.
-func TestASweepKnowsUnlistedKeys(t *testing.T) {
+// TestSweepRecognisesUnlistedKeys sweeps keys of a dead and a live run, and a key that no strategy uses. The strategy
+// is known only from Swept.unlisted, like a driver. Only its key of the dead run must be removed.
+func TestSweepRecognisesUnlistedKeys(t *testing.T) {
 	var removed []string
 	keys := Keys{
 		Scan: func(_ context.Context, visit func(string)) error {

@@ -16,8 +16,8 @@ var registry struct {
 	byName map[string]Store
 }
 
-// Register adds a store under the name that strategies name in Info.Store. Call it in an init
-// function. It panics if the name is taken, as database/sql does.
+// Register adds a store under the name with which strategies refer to it in Info.Store. Call it in an init function. It
+// panics if the name is taken, as database/sql does.
 func Register(name string, s Store) {
 	registry.Lock()
 	defer registry.Unlock()
@@ -30,7 +30,7 @@ func Register(name string, s Store) {
 	registry.byName[name] = s
 }
 
-// Lookup returns the store of this name; "" means Redis. If there is none, the error wraps ErrConfig.
+// Lookup returns the store with the given name; "" means Redis. If there is no such store, the error wraps ErrConfig.
 func Lookup(name string) (Store, error) {
 	if name == "" {
 		name = Redis
@@ -47,15 +47,15 @@ func Lookup(name string) (Store, error) {
 	return s, nil
 }
 
-// Names returns the names of all stores, sorted.
+// Names returns the names of all registered stores, sorted.
 func Names() []string {
 	registry.RLock()
 	defer registry.RUnlock()
 	return slices.Sorted(maps.Keys(registry.byName))
 }
 
-// At returns the name of the store that an address belongs to, which its scheme determines. An address without a scheme
-// belongs to Redis. If no store of this program has the scheme, the error lists the known schemes.
+// At returns the name of the store to which an address belongs, according to the scheme of the address. An address
+// without a scheme belongs to Redis. If no store of this program has the scheme, the error lists the known schemes.
 func At(address string) (string, error) {
 	first, _, _ := strings.Cut(address, ",") // an address without a scheme may precede one with a scheme
 	scheme, _, isURL := strings.Cut(first, "://")
@@ -80,12 +80,12 @@ func At(address string) (string, error) {
 	return Redis, nil
 }
 
-// Titled is a Store with an official name.
+// Titled is a Store that has an official name for reports, such as PostgreSQL.
 type Titled interface{ Title() string }
 
 // Needer is a Store that lists the rights a user needs on its servers.
 type Needer interface {
-	// Needs returns the commands that grant these rights, one per line. keys is the prefix of all keys and channels of
+	// Needs returns the commands that grant the rights, one per line. keys is the prefix of all keys and channels of
 	// lockbench.
 	Needs(keys string) []string
 }

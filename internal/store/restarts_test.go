@@ -7,7 +7,8 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// After a restart of a server, its counters continue from their last values, and its current values start again.
+// TestRestartCounters enters readings from before and after a restart, which resets the server's counters. The sums
+// must continue from their last values. Current values, such as the memory, must be those of the new process alone.
 func TestRestartCounters(t *testing.T) {
 	var kept store.RestartCounters
 	if _, known := kept.Read(); known {
@@ -30,7 +31,8 @@ func TestRestartCounters(t *testing.T) {
 	}
 }
 
-// A reading counts each restart of a server that is not a replica, and each promotion.
+// TestRestartsAndPromotions enters the process, role and replication history of consecutive readings. Each restart of a
+// server that is not a replica must be counted, and each promotion.
 func TestRestartsAndPromotions(t *testing.T) {
 	type reading struct{ process, role, history string }
 	for _, test := range []struct {
@@ -58,7 +60,7 @@ func TestRestartsAndPromotions(t *testing.T) {
 	}
 }
 
-// If one of several servers does not report a figure, the sum does not have it either.
+// TestSum adds the readings of several servers. If one server does not report a figure, the sum must not contain it.
 func TestSum(t *testing.T) {
 	one, cpu := int64(1), 2.0
 	nodes := []results.NodeReading{

@@ -14,8 +14,8 @@ import (
 )
 
 var (
-	// ErrUnreachable reports that no server could be reached or started, or that a server stopped answering. The errors of
-	// each store wrap it.
+	// ErrUnreachable reports that no server could be reached or started, or that a server stopped replying. The errors of
+	// each store wrap ErrUnreachable.
 	ErrUnreachable = errors.New("unreachable")
 	// ErrConfig reports that the options cannot work on this machine or with these servers.
 	ErrConfig = errors.New("bad configuration")
@@ -50,32 +50,35 @@ func (o Options) Started() bool {
 }
 
 // Durability selects which confirmed writes a server started by lockbench may lose in a crash. "" means in memory for
-// Redis, and the default for other stores.
+// Redis, and the store's default for other stores.
 type Durability string
 
-// The durabilities.
+// These are the values of --durability.
 const (
 	InMemory Durability = "memory"  // all of them: no write is synced to disk before its reply
 	Usual    Durability = "default" // the store's default
 	Synced   Durability = "fsync"   // none: each write is synced to disk before its reply
 )
 
-// ParseDurability parses a durability; "" is valid.
+// ParseDurability returns the durability with the name s, which may be "". For any other text the error lists the
+// names.
 func ParseDurability(s string) (Durability, error) {
 	switch d := Durability(s); d {
 	case "", InMemory, Usual, Synced:
 		return d, nil
 	}
-	return "", fmt.Errorf("it must be memory, default or fsync, not %q", s)
+	return "", fmt.Errorf("the durability must be memory, default or fsync, not %q", s)
 }
 
 // Store is one kind of store, such as Redis or etcd. It finds or starts servers of that kind.
 type Store interface {
-	// Schemes returns the URL schemes of its addresses.
+	// Schemes returns the URL schemes of the store's addresses, such as etcd and etcds.
 	Schemes() []string
-	// Validate returns all errors in the options that can be detected without the servers, joined. Each names its flag.
+	// Validate returns all errors in the options that can be detected without the servers, joined. Each error names its
+	// flag.
 	Validate(Options) error
-	// Layout returns the servers that the options request, as far as the options specify them.
+	// Layout describes the number and the arrangement of the servers that the options ask for, as far as the options
+	// specify them.
 	Layout(Options) Layout
 	// Open finds or starts the servers and waits until all of them are ready. runID marks everything that belongs to this
 	// run. The error wraps ErrUnreachable or ErrConfig.
@@ -88,7 +91,7 @@ type Layout interface {
 	Unfit(strategies.Info) string
 	// Primaries is the number of servers that every instance connects to.
 	Primaries() int
-	// Impossible returns an error for every fault that these servers cannot have or that is not permitted.
+	// Impossible returns an error for every fault that is impossible on these servers or not permitted.
 	Impossible([]workloads.Fault) []error
 }
 
@@ -100,32 +103,34 @@ type Server interface {
 	Describe() results.Redis
 	// RunIDs returns one ID per server process. A restart changes the ID.
 	RunIDs() []string
-	// Limits reads the limits of the server with the lowest ones. It never changes a setting.
+	// Limits returns the lowest connection limit and the largest number of open connections of all servers. It never
+	// changes a setting.
 	Limits(ctx context.Context) (Limits, error)
-	// RoundTrips measures commands sent one after the other on one connection. A store may give that connection the name.
-	// A time is nil if the server refuses the command.
+	// RoundTrips measures commands, each sent after the reply to the previous one, on one connection. A store may open
+	// that connection under the given name. A time is nil if the server refuses the command.
 	RoundTrips(ctx context.Context, name string) (RoundTrips, error)
 	// Faults returns an Injector for the faults of a workload. The caller closes it.
 	Faults([]workloads.Fault) Injector
-	// Settle waits until the servers are in the state again that they had after Open, such as after a fault.
+	// Settle waits until the servers are in the same state as after Open. It is called, for example, after a fault.
 	Settle(ctx context.Context) error
-	// Close disconnects, and removes the servers that Open started. It also works with a context that has ended.
+	// Close disconnects, and removes the servers that Open started. It works even if ctx is already done.
 	Close(ctx context.Context) error
 }
 
-// Limits are the limits of the server with the lowest ones.
+// Limits holds the lowest connection limit and the largest number of open connections of all servers.
 type Limits struct {
 	MaxClients int64 // connections; 0 if not known
 	Connected  int64 // connections now, including lockbench's
 }
 
-// Injector injects the Faults of one run.
+// Injector injects the Faults of one run. Its Close closes the proxies through which it injects faults.
 type Injector interface {
 	Faults
 	Close()
 }
 
-// RoundTrips holds percentiles of command times, in nanoseconds; nil means not known.
+// RoundTrips holds the median and the 99th percentile of the round trips of two commands, in nanoseconds; nil means not
+// known.
 type RoundTrips struct {
 	PingP50, PingP99     *int64 // of the smallest command
 	ScriptP50, ScriptP99 *int64 // of the smallest script or write
@@ -134,8 +139,9 @@ type RoundTrips struct {
 // timings is the number of commands that TimeCommand sends: enough for a median, and a negligible part of a run.
 const timings = 300
 
-// TimeCommand sends a command repeatedly, one after the other, and returns the median and the 99th percentile of its
-// times in nanoseconds. Both are nil if the server refuses the command, see Protocol.Refused.
+// TimeCommand sends a command repeatedly, each time after the previous reply, and returns the median and the 99th
+// percentile of its times in nanoseconds. Both are nil if the server refuses the command, that is, if refused returns a
+// code.
 func TimeCommand(refused func(error) string, send func() error) (p50, p99 *int64, err error) {
 	times := make([]int64, 0, timings)
 	for range timings {

@@ -14,16 +14,17 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// Sweeper is a Server on which killed runs leave keys, and which can remove them. Redis is one, and so is PostgreSQL,
-// because of the tables of --work transaction. In the other stores the locks end with their sessions or connections, so
-// nothing remains. A run only reports such keys: lockbench clean removes them.
+// Sweeper is a Server on which killed runs leave keys, and which can remove these keys. Redis implements Sweeper.
+// PostgreSQL implements it too, because of the tables of --work transaction. In the other stores the locks end with
+// their sessions or connections, so nothing remains. A run only warns that such keys exist. The command lockbench clean
+// removes them.
 type Sweeper interface {
 	// Sweep removes the keys of dead runs. It does not touch the keys of a live run, or of a run whose state is unknown.
 	Sweep(ctx context.Context, swept *Swept)
 }
 
-// SweepAt opens a user's server, removes the keys that dead runs left there, and closes it. unlisted names strategies
-// that are not registered, so that it recognises their keys too.
+// SweepAt opens a user's server, removes the keys that dead runs left there, and closes the server. unlisted contains
+// strategies that are not registered. SweepAt also removes the keys of these strategies.
 func SweepAt(ctx context.Context, kind Store, o Options, unlisted []strategies.Info) (swept Swept, err error) {
 	swept.unlisted = unlisted
 	o.Warn, o.Logf = nil, nil // it removes all leftovers now, so Open need not report them
@@ -47,8 +48,8 @@ type Swept struct {
 	unlisted []strategies.Info
 }
 
-// Add counts found keys of a dead run. Several calls can concern one run, because it may have left keys on several
-// nodes.
+// Add adds found, a number of keys of a dead run, to the total. Several calls can concern one run, because it may have
+// left keys on several nodes.
 func (s *Swept) Add(found int, run string) {
 	s.Found += found
 	if !slices.Contains(s.Runs, run) {
@@ -56,11 +57,11 @@ func (s *Swept) Add(found int, run string) {
 	}
 }
 
-// Count returns the number found with its noun, such as "12 keys".
+// Count returns the number of leftovers with its noun, such as "12 keys".
 func (s Swept) Count() string { return words.Count(s.Found, cmp.Or(s.Noun, "key")) }
 
-// Tell warns of keys that dead runs left on a user's server at addr: a run does not remove them. Both functions may be
-// nil.
+// Tell calls warn if dead runs left keys on the user's server at addr, and logf for each search that failed. Both
+// functions may be nil.
 func (s Swept) Tell(addr string, warn func(string), logf func(format string, args ...any)) {
 	if s.Found > 0 && warn != nil {
 		warn(fmt.Sprintf("killed runs (%s) left %s on %s: remove them with lockbench clean --redis URL",
@@ -84,7 +85,7 @@ type Keys struct {
 	Remove    func(ctx context.Context, keys []string) error
 }
 
-// Look adds to left the keys of dead runs: a run is dead if no connection carries its name. It takes at most twice
+// Look adds the keys of dead runs to left. A run is dead if no connection carries its name. Look takes at most twice
 // LookBudget.
 func (k Keys) Look(ctx context.Context, left *Swept) {
 	ctx, cancel := context.WithTimeout(ctx, 2*LookBudget)
@@ -128,10 +129,10 @@ func (k Keys) ofDead(ctx, scanning context.Context, names KeyNames) (map[string]
 	if len(byRun) == 0 {
 		return nil, nil
 	}
-	// List the connections after the scan: a run that begins between the two has no keys in the result.
+	// The connections are listed after the scan, so that a run that begins between the two has no keys in byRun.
 	connected, err := k.Connected(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("determine which runs are alive: %w", err)
+		return nil, fmt.Errorf("find out which runs are alive: %w", err)
 	}
 	for _, name := range connected {
 		if rest, ours := strings.CutPrefix(name, "lockbench:"); ours {

@@ -1,6 +1,6 @@
-// Package ensemble has the common parts of stores that run as one server or as one ensemble, which works as long as a
-// majority of its members runs, such as etcd and ZooKeeper. It checks their options, starts their members together, and
-// injects their faults.
+// Package ensemble contains the common code of stores that run as a single server or as an ensemble, such as etcd and
+// ZooKeeper. An ensemble works as long as a majority of its members runs. The package checks the options, starts the
+// members together, and injects the faults.
 package ensemble
 
 import (
@@ -15,17 +15,17 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// Faults injects the faults of one run into a single server or an ensemble, and into the network to it. It is a
-// store.Injector.
+// Faults injects the faults of one run into a single server or an ensemble, and into the network between the clients
+// and the servers. It implements store.Injector.
 type Faults struct {
 	Layout
 	*network.Network
 	Own []launch.Started
-	// Leader returns the current leader unless it is one of away; nil if there is none.
+	// Leader returns the current leader. It returns nil if there is no leader or the leader is in away.
 	Leader func(ctx context.Context, away []launch.Started) launch.Started
 }
 
-// Prepare checks that a fault is possible and prepares it, see store.Faults.
+// Prepare implements store.Faults. It checks that a fault is possible and prepares the fault.
 func (e Faults) Prepare(ctx context.Context, fault workloads.Fault, _ store.RunMarks) (action store.Action, err error) {
 	if err := e.impossible(fault); err != nil {
 		return action, fmt.Errorf("%s %w", fault.Name, err)
@@ -41,8 +41,8 @@ func (e Faults) Prepare(ctx context.Context, fault workloads.Fault, _ store.RunM
 	return action, nil
 }
 
-// onServers prepares a fault of servers. It selects the members to hit: index 0 is the leader, and the other members
-// follow. If a majority remains, Hit returns only when the remaining members have a leader.
+// onServers prepares a fault that kills or pauses servers. If a majority of the members keeps running, Hit returns only
+// when these members have a leader.
 func (e Faults) onServers(ctx context.Context, fault workloads.Fault) (store.Action, error) {
 	hit, err := e.targets(ctx, fault)
 	if err != nil {
@@ -74,7 +74,7 @@ func (e Faults) onServers(ctx context.Context, fault workloads.Fault) (store.Act
 	return action, nil
 }
 
-// targets returns the members to hit. Index 0 of an ensemble is its leader.
+// targets returns the members that a fault hits. In an ensemble, the node number 0 of a fault means the leader.
 func (e Faults) targets(ctx context.Context, fault workloads.Fault) ([]launch.Started, error) {
 	places := e.Own
 	if len(places) > 1 {
@@ -88,7 +88,7 @@ func (e Faults) targets(ctx context.Context, fault workloads.Fault) ([]launch.St
 	return places[fault.Node : fault.Node+max(fault.N, 1)], nil
 }
 
-// leader waits for a leader that is not one of away.
+// leader waits for a leader that is not in away. It returns an error after launch.StartTimeout.
 func (e Faults) leader(ctx context.Context, away []launch.Started) (launch.Started, error) {
 	ctx, cancel := context.WithTimeout(ctx, launch.StartTimeout)
 	defer cancel()
@@ -99,7 +99,7 @@ func (e Faults) leader(ctx context.Context, away []launch.Started) (launch.Start
 		select {
 		case <-time.After(10 * time.Millisecond):
 		case <-ctx.Done():
-			return nil, fmt.Errorf("find the leader: there is no leader: %w", ctx.Err())
+			return nil, fmt.Errorf("find the leader: the members have no leader: %w", ctx.Err())
 		}
 	}
 }

@@ -21,18 +21,18 @@ type Servers struct {
 	Meter *store.Meter
 }
 
-// Describe describes the servers, without any secret.
+// Describe returns what the servers are and why they were chosen. The description contains no secret.
 func (s *Servers) Describe() results.Redis { return s.About }
 
 // Local reports whether all servers are on this machine.
 func (s *Servers) Local() bool { return s.About.Network != "remote" }
 
-// Close removes the servers. It also works with a context that has ended.
+// Close removes the servers that lockbench started. It works even if ctx is already done.
 func (s *Servers) Close(ctx context.Context) error {
 	return launch.Each(ctx, s.Own, launch.Started.Close)
 }
 
-// Find describes a user's servers. Before that, it removes leftovers of dead runs from this machine.
+// Find removes leftovers of dead runs from this machine, and then describes the user's servers.
 func (s *Servers) Find(ctx context.Context, o store.Options, addresses ...string) {
 	launch.Sweep(ctx).Log(o.Logf)
 	s.About = results.Redis{Source: "address", Network: store.NetworkTo(addresses[0]), Why: "its address was given"}

@@ -19,10 +19,10 @@ type Store struct {
 	Rights         []string // the rights that a user of the server needs, see store.Needer
 	Most           int      // the largest ensemble that lockbench starts, an odd number; 1 means only a single server
 	ToAll          bool     // an instance connects to every member instead of one
-	// Refuses returns why this kind of store cannot have a fault, as text that follows the fault's name; nil means that it
-	// can have the fault. A nil Refuses permits all faults.
+	// Refuses returns the reason why the store does not support a fault, as text that follows the fault's name. It returns
+	// nil if the store supports the fault. A nil Refuses permits all faults.
 	Refuses func(workloads.Fault) error
-	// Address returns the errors in the address and the --ca-file of a user's server.
+	// Address checks the address and the --ca-file of a user's server, and returns all errors in them.
 	Address func(store.Options) error
 	New     func(Servers) Server
 }
@@ -37,14 +37,14 @@ type Server interface {
 // Title returns the official name of the store.
 func (k Store) Title() string { return k.Official }
 
-// Schemes returns the URL schemes of its addresses.
+// Schemes returns the URL schemes of the store's addresses.
 func (k Store) Schemes() []string { return k.URLs }
 
-// Needs returns the rights that a user of the store needs.
+// Needs implements store.Needer. It returns the rights that a user of the store needs.
 func (k Store) Needs(string) []string { return k.Rights }
 
-// Open finds or starts the servers. It finds no locks of killed runs on a user's servers, because those locks end with
-// their sessions or connections.
+// Open finds or starts the servers. On a user's servers, it does not search for locks of killed runs, because the
+// servers remove the locks of a killed run when its sessions or connections end.
 func (k Store) Open(ctx context.Context, runID string, o store.Options) (store.Server, error) {
 	if err := k.Validate(o); err != nil {
 		return nil, fmt.Errorf("%w: %w", store.ErrConfig, err)
@@ -55,7 +55,8 @@ func (k Store) Open(ctx context.Context, runID string, o store.Options) (store.S
 	if err == nil {
 		there := s.Describe().Topology
 		if asked.Members > 0 && asked.Topology() != there {
-			err = fmt.Errorf("%w: --topology %s was requested, but the servers are %s", store.ErrConfig, o.Topology, there)
+			err = fmt.Errorf("%w: --topology %s was requested, but the topology of the servers is %s", store.ErrConfig,
+				o.Topology, there)
 		}
 	}
 	if err != nil {
@@ -64,7 +65,7 @@ func (k Store) Open(ctx context.Context, runID string, o store.Options) (store.S
 	return s, nil
 }
 
-// Validate returns every error in the options, see store.Store.
+// Validate implements store.Store. It returns every error in the options.
 func (k Store) Validate(o store.Options) error {
 	_, topology := k.Members(o.Topology)
 	problems := []error{topology}
@@ -85,7 +86,7 @@ func (k Store) Validate(o store.Options) error {
 	return errors.Join(problems...)
 }
 
-// Members parses a topology; "" gives 0, which means not specified.
+// Members parses a topology and returns its number of members. It returns 0 for "", which means not specified.
 func (k Store) Members(topology string) (int, error) {
 	switch topology {
 	case "":
@@ -104,7 +105,7 @@ func (k Store) Members(topology string) (int, error) {
 	return 0, fmt.Errorf("--topology %s: the topology of %s must be %s", topology, k.Official, forms)
 }
 
-// Layout returns the layout that the options request. The number of members of a user's ensemble is not known yet.
+// Layout returns the number of members that the options ask for. It is 0 for a user's ensemble of unknown size.
 func (k Store) Layout(o store.Options) store.Layout { return k.layout(o) }
 
 func (k Store) layout(o store.Options) Layout {
@@ -115,7 +116,7 @@ func (k Store) layout(o store.Options) Layout {
 	return Layout{k, n, o.Started()}
 }
 
-// Layout is the number of members, and whether lockbench starts them. It implements store.Layout.
+// Layout holds the number of members of a store, and whether lockbench starts them. It implements store.Layout.
 type Layout struct {
 	Store   Store
 	Members int  // 0 if not known
@@ -130,7 +131,7 @@ func (l Layout) Topology() string {
 	return l.Store.Name + ":" + strconv.Itoa(l.Members)
 }
 
-// Unfit returns the reason why a strategy cannot run on this store; "" if it can.
+// Unfit returns the reason why a strategy cannot run on the store; "" if it can.
 func (l Layout) Unfit(info strategies.Info) string {
 	switch {
 	case info.Nodes > 0 && info.Store != l.Store.Name:
@@ -161,7 +162,8 @@ func (l Layout) Impossible(all []workloads.Fault) []error {
 	return wrong
 }
 
-// impossible returns why a fault is not possible, as text that follows the fault's name; nil if it is possible.
+// impossible returns the reason why a fault is not possible, as text that follows the fault's name. It returns nil if
+// the fault is possible.
 func (l Layout) impossible(f workloads.Fault) error {
 	if l.Store.Refuses != nil {
 		if err := l.Store.Refuses(f); err != nil {
@@ -178,9 +180,9 @@ func (l Layout) impossible(f workloads.Fault) error {
 	}
 	switch last := f.Node + max(f.N, 1) - 1; {
 	case !l.Started:
-		return fmt.Errorf("needs a %s that lockbench starts itself", l.Store.Official)
+		return fmt.Errorf("needs %s servers that lockbench starts itself", l.Store.Official)
 	case f.Kind().Topology != "" && l.Members == 1:
-		return fmt.Errorf("needs several members: --topology %s:3", strings.ToLower(l.Store.Official))
+		return fmt.Errorf("needs several members: use --topology %s:3", strings.ToLower(l.Store.Official))
 	case last >= l.Members:
 		return fmt.Errorf("hits member %d, but the last member is %d", last, l.Members-1)
 	case f.Name == workloads.Kill && f.Data == workloads.DataLose && l.Members > 1:

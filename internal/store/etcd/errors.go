@@ -20,7 +20,8 @@ const (
 	noTLS = "if it uses no TLS on that port, give the address with etcd:// instead of etcds://"
 )
 
-// causes maps parts of error texts to advice. An error with a code is a refusal, of this user or of all users for now.
+// causes maps parts of error texts to advice. An entry with a code is a refusal: etcd refuses requests of this user or,
+// temporarily, of all users.
 var causes = []struct {
 	said, code   string
 	unauthorised bool
@@ -44,7 +45,7 @@ var causes = []struct {
 		"other way round"},
 }
 
-// Refused returns the code of a refusal; "" for any other error.
+// Refused returns the code of an error with which etcd refuses a request, such as NoSpace; "" for any other error.
 func (s *Server) Refused(err error) string {
 	for _, c := range causes {
 		if err != nil && c.code != "" && strings.Contains(err.Error(), c.said) {
@@ -84,9 +85,9 @@ func (s *Server) because(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: etcd at %s: %w", sentinel, strings.Join(s.to.endpoints, ","), err)
 }
 
-// knock checks that a server listens at one of the addresses and, with TLS, that its certificate is valid. An etcd
-// client would only retry and not report the cause.
-func (s *Server) knock(ctx context.Context) error {
+// checkReachable checks that a server listens at one of the addresses and, with TLS, that its certificate is valid. An
+// etcd client would only retry and not report the cause.
+func (s *Server) checkReachable(ctx context.Context) error {
 	dial := new(net.Dialer).DialContext
 	if s.to.tls != nil {
 		dial = (&tls.Dialer{Config: s.to.tls}).DialContext

@@ -22,8 +22,8 @@ import (
 	"github.com/lockbench/lockbench/internal/testkit/poll"
 )
 
-// refusedWith tries to open an unusable server, within drive.Bound, and expects an error with this text. It returns the
-// error.
+// refusedWith opens an etcd with the options o and returns the error, which must be a known kind, contain want and not
+// contain the password. Open must return within drive.Bound.
 func refusedWith(t *testing.T, o store.Options, want string) error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), drive.Bound)
@@ -41,7 +41,8 @@ func refusedWith(t *testing.T, o store.Options, want string) error {
 	return err
 }
 
-// Without a majority of its members, etcd answers no request, whichever member gets it first, and no user can log in.
+// TestNoLeader pauses two of three members. Open must report that etcd has no leader, whichever member gets the first
+// request, with and without a login.
 func TestNoLeader(t *testing.T) {
 	etcd := opened(t, store.Options{Topology: "etcd:3"})
 	most := etcd.Own[1:]
@@ -49,15 +50,16 @@ func TestNoLeader(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = launch.Each(context.Background(), most, launch.Started.Resume) })
-	poll.Until(t, "they have stopped", func() bool { return ask(t.Context(), etcd.client) != nil })
+	poll.Until(t, "they have stopped", func() bool { return readFromMajority(t.Context(), etcd.client) != nil })
 	first, second := etcd.to.endpoints[0], etcd.to.endpoints[1]
 	for _, at := range []string{first, second + "," + first, "me:secret@" + first} {
 		_ = refusedWith(t, store.Options{Address: "etcd://" + at}, "it has no leader")
 	}
 }
 
-// The error reports a missing right. For a user that may read only the keys that begin with lockbench, Leftovers
-// searches those.
+// TestUsers opens an etcd that requires a user. The error must say that the user is missing, that the user or password
+// is wrong, or that the user lacks a right. The user "few" may access only keys that begin with lockbench, and
+// Leftovers must still work for this user.
 func TestUsers(t *testing.T) {
 	theirs := opened(t, store.Options{})
 	outside := theirs.client
@@ -113,7 +115,8 @@ func TestNoSpace(t *testing.T) {
 	_ = refusedWith(t, store.Options{Address: "etcd://" + theirs.to.endpoints[0]}, "etcd accepts no writes")
 }
 
-// secured returns the address of a TLS proxy for an etcd, and the file of its certificate.
+// secured starts a TLS proxy for the etcd at this address. It returns the proxy's address and the name of its
+// certificate file.
 func secured(t *testing.T, etcd string) (addr, cert string) {
 	t.Helper()
 	server := httptest.NewTLSServer(nil)

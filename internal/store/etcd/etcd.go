@@ -1,5 +1,5 @@
-// Package etcd is the store etcd: one member or three that lockbench starts, or a user's etcd, on which a run leaves
-// nothing.
+// Package etcd implements the store etcd: lockbench starts one or three members, or uses a user's etcd. A run leaves
+// nothing on a user's etcd.
 package etcd
 
 import (
@@ -15,12 +15,12 @@ import (
 	"github.com/lockbench/lockbench/internal/store/ensemble"
 )
 
-// Name is the name of the store in strategies.
+// Name is the name of the store in the registry and in a strategy's Info.Store.
 const Name = "etcd"
 
 func init() { store.Register(Name, Store()) }
 
-// Store returns the store etcd.
+// Store returns etcd as a store of package ensemble.
 func Store() ensemble.Store {
 	return ensemble.Store{
 		Name: Name, Official: "etcd", URLs: []string{"etcd", "etcds"}, Most: 3, ToAll: true,
@@ -36,21 +36,21 @@ func Store() ensemble.Store {
 	}
 }
 
-// errAddress never repeats the given text, because a part of it may be a password.
+// errAddress reports a malformed address. It does not quote the address, because any part of it may be a password.
 var (
 	errAddress = errors.New("the address of etcd must be auto, process, or " +
 		"etcd[s]://[user:password@]host:port[,host:port...]; percent-encode special characters of a password")
-	errCAFile = errors.New("--ca-file is for etcds:// addresses")
+	errCAFile = errors.New("--ca-file needs an etcds:// address")
 )
 
-// address is the addresses of an etcd, with the name and the password of the user.
+// address holds the endpoints of an etcd, and the name and the password of the user.
 type address struct {
 	endpoints      []string // host:port
 	user, password string
 	tls            *tls.Config // nil means no TLS
 }
 
-// parseAddress parses an etcd:// or etcds:// address.
+// parseAddress parses an etcd:// or etcds:// address. The environment supplies the user if the address names none.
 func parseAddress(o store.Options) (to address, err error) {
 	u, err := url.Parse(o.Address)
 	if err != nil || u.Scheme != "etcd" && u.Scheme != "etcds" ||
@@ -80,7 +80,7 @@ func parseAddress(o store.Options) (to address, err error) {
 	return to, store.Trust(to.tls, o.CAFile)
 }
 
-// Begin finds or starts the etcd that the options describe, see ensemble.Server.
+// Begin implements ensemble.Server. It finds or starts the etcd that the options describe.
 func (s *Server) Begin(ctx context.Context, o store.Options) (err error) {
 	if s.Started {
 		err = s.start(ctx, o)

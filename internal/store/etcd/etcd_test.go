@@ -17,14 +17,15 @@ var shared = drive.Share(Store())
 
 func TestMain(m *testing.M) { shared.Main(m) }
 
-// common is the shared etcd. A test that examines all of its contents must not run in parallel.
+// common returns the etcd that the tests of this package share. A test that reads all of its contents must not run in
+// parallel.
 func common(t *testing.T) *Server { return shared.Get(t).(*Server) }
 
-// opened opens the store, and closes it when the test ends.
 func opened(t *testing.T, o store.Options) *Server { return drive.Open(t, Store(), o).(*Server) }
 
-// A user's etcd is described and measured, and has the same contents afterwards as before.
-func TestAUsersEtcd(t *testing.T) {
+// TestUserEtcdIsUnchanged opens an etcd by its address, like a user's. Lockbench must describe it and measure its round
+// trips, and must leave its contents unchanged.
+func TestUserEtcdIsUnchanged(t *testing.T) {
 	theirs := common(t)
 	had := everything(t, theirs)
 	server := opened(t, store.Options{Address: "etcd://" + theirs.to.endpoints[0]})
@@ -48,7 +49,7 @@ func TestAUsersEtcd(t *testing.T) {
 	}
 }
 
-// everything returns all keys and leases of an etcd.
+// everything returns all keys and leases of s.
 func everything(t *testing.T, s *Server) []string {
 	t.Helper()
 	left, err := s.Leftovers(t.Context(), "", "")

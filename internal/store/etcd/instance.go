@@ -15,7 +15,7 @@ type instance struct {
 	client *clientv3.Client
 }
 
-// Connect opens the client of an instance, which has one connection to each member. All callers share these
+// Connect opens the client of an instance. The client has one connection to each member. All callers share these
 // connections, so the size of the pool has no effect.
 func (s *Server) Connect(ctx context.Context, _ string, _ int, detour store.Through) (store.Instance, error) {
 	client, err := clientv3.New(s.to.config(s.Meter.Instance(), detour))
@@ -24,23 +24,23 @@ func (s *Server) Connect(ctx context.Context, _ string, _ int, detour store.Thro
 	}
 	first, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
-	if _, err = client.Get(first, nobody, clientv3.WithKeysOnly()); err != nil {
+	if _, err = client.Get(first, probeKey, clientv3.WithKeysOnly()); err != nil {
 		return nil, errors.Join(s.because(ctx, err), closed(client))
 	}
 	return &instance{client: client}, nil
 }
 
-// Nodes returns the one client for strategies.Config.
+// Nodes returns the client for strategies.Config, as one node for all members.
 func (i *instance) Nodes() []any { return []any{i.client} }
 
-// Close closes the connections.
+// Close closes the client with its connections.
 func (i *instance) Close() error { return closed(i.client) }
 
-// RoundTrips measures a linearizable read of a missing key, and a write, one after the other, with the observer's
-// client.
+// RoundTrips measures the time of linearizable reads of a missing key, and then of writes. It uses the observer's
+// client and sends each request after the reply to the previous one.
 func (s *Server) RoundTrips(ctx context.Context, _ string) (times store.RoundTrips, err error) {
 	times.PingP50, times.PingP99, err = store.TimeCommand(s.Refused, func() error {
-		_, err := s.client.Get(ctx, nobody, clientv3.WithKeysOnly())
+		_, err := s.client.Get(ctx, probeKey, clientv3.WithKeysOnly())
 		return err
 	})
 	if err != nil {
@@ -53,7 +53,8 @@ func (s *Server) RoundTrips(ctx context.Context, _ string) (times store.RoundTri
 	return times, err
 }
 
-// scratch lets do write a key of lockbench's. The key has a lease, so it disappears even if lockbench is killed.
+// scratch calls do with a function that writes a key of the run. The key has a lease of 60 s, so it disappears even if
+// lockbench is killed.
 func (s *Server) scratch(ctx context.Context, do func(put func() error) error) error {
 	const ttl = 60 // seconds
 	granted, err := s.client.Grant(ctx, ttl)

@@ -20,9 +20,9 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// Read reads the counters of all members and adds them up. A member that does not answer counts with its last values.
-// Read omits etcd's byte counters: they do not include the frames of messages, so they are not comparable with other
-// stores.
+// Read reads the counters of all members and adds them up. If a member does not reply, Read uses the member's last
+// known values. Read omits etcd's byte counters, because they do not include the frames of messages and so are not
+// comparable with those of other stores.
 func (s *Server) Read(ctx context.Context) (results.Reading, error) {
 	began := time.Now()
 	problems := make([]error, len(s.members))
@@ -96,7 +96,8 @@ func (s *Server) metrics(ctx context.Context, endpoint string, counters *store.R
 	return nil
 }
 
-// metric matches the few lines that are used, with name, method, type and value.
+// metric matches the lines of /metrics that Read uses. Its groups are the name, the gRPC method and type, and the
+// value.
 var metric = regexp.MustCompile(`^(process_cpu_seconds_total|process_resident_memory_bytes|` +
 	`process_start_time_seconds|grpc_server_handled_total|grpc_server_msg_received_total)` +
 	`(?:\{.*grpc_method="(\w+)".*grpc_type="(\w+)"\})? (\S+)$`)
@@ -146,12 +147,12 @@ const (
 	aLease = "the lease %x"
 	// page is the number of keys per request.
 	page = 1000
-	// ours is the prefix of all keys of lockbench, except those to which a lock adds a prefix.
+	// ours is the prefix of all keys of lockbench, except the keys of locks that put another prefix before it.
 	ours = "lockbench"
 )
 
-// scan visits all keys, because etcd can search only by prefix. For a user without the right to all keys it visits
-// those that begin with ours.
+// scan visits all keys, because etcd can search only by prefix. If the user lacks the right to all keys, scan visits
+// only the keys that begin with ours.
 func (s *Server) scan(ctx context.Context, visit func(key string)) error {
 	err := s.scanRange(ctx, "\x00", "\x00", visit) // all keys
 	if s.Unauthorised(s.Refused(err)) {

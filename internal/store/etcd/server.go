@@ -27,12 +27,12 @@ import (
 const (
 	dialTimeout = 5 * time.Second
 	openTimeout = 3500 * time.Millisecond // limits the first contact with a user's etcd
-	// After silence without data, the client sends a ping. If there is no reply within unheard, the connection is dead.
-	// silence is the shortest time that gRPC permits.
+	// The client sends a ping when it has received no data for `silence`. If no reply arrives within `unheard`, the client
+	// closes the connection. gRPC permits no shorter silence.
 	silence = 10 * time.Second
 	unheard = 3 * time.Second
-	// nobody is a key that never exists.
-	nobody = "lockbench:nobody"
+	// probeKey is a key that never exists. A read of it tests etcd and returns no data.
+	probeKey = "lockbench:nobody"
 )
 
 // Server is the etcd of a run. It is safe for concurrent use.
@@ -45,14 +45,15 @@ type Server struct {
 	http   *http.Client
 }
 
-// member is one member of the etcd.
+// member is one member of the etcd, with its counters over its restarts.
 type member struct {
 	id       uint64
 	counters store.RestartCounters
 }
 
-// config returns the configuration of a client. traffic, unless nil, counts its connections, and each detour, unless
-// nil, wraps them. The client retries only requests that are safe to repeat.
+// config returns the configuration of a client. traffic counts the bytes and requests on the client's connections, and
+// each detour wraps the client's dialer. A nil argument has no effect. The client retries only requests that are safe
+// to repeat.
 func (a address) config(traffic *netfault.Traffic, detours ...store.Through) clientv3.Config {
 	dial := (&net.Dialer{KeepAlive: 5 * time.Minute}).DialContext
 	if traffic != nil {
@@ -73,11 +74,11 @@ func (a address) config(traffic *netfault.Traffic, detours ...store.Through) cli
 	}
 }
 
-// ask sends a request that etcd answers only if a majority of its members agrees.
-func ask(ctx context.Context, client *clientv3.Client) error {
+// readFromMajority sends a linearizable read, to which etcd replies only if a majority of its members agrees.
+func readFromMajority(ctx context.Context, client *clientv3.Client) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	_, err := client.Get(ctx, nobody, clientv3.WithKeysOnly())
+	_, err := client.Get(ctx, probeKey, clientv3.WithKeysOnly())
 	return err
 }
 
@@ -87,7 +88,7 @@ func (s *Server) connect(ctx context.Context) error {
 	s.http = &http.Client{Transport: &http.Transport{TLSClientConfig: s.to.tls.Clone()}}
 	ctx, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
-	err := s.knock(ctx)
+	err := s.checkReachable(ctx)
 	if err != nil {
 		return err
 	}
@@ -121,7 +122,7 @@ func (s *Server) connect(ctx context.Context) error {
 	return s.scratch(ctx, func(put func() error) error { return put() }) // fails if the user may not write
 }
 
-// observed counts the requests of lockbench's own observation.
+// observed is a gRPC interceptor that counts the requests of lockbench's own observation.
 func (s *Server) observed(
 	ctx context.Context, method string, request, reply any, conn *grpc.ClientConn,
 	invoke grpc.UnaryInvoker, options ...grpc.CallOption,
@@ -141,17 +142,18 @@ func (s *Server) RunIDs() (ids []string) {
 	return ids
 }
 
-// agree returns nil once etcd answers with the agreement of a majority. Each attempt asks another member.
+// agree returns nil if a majority of the members confirms a read. It sends up to two requests per member, each to a
+// different member than the previous request, and stops at a refusal.
 func (s *Server) agree(ctx context.Context) (err error) {
 	for range 2 * len(s.members) {
-		if err = ask(ctx, s.client); err == nil || ctx.Err() != nil || s.Refused(err) != "" {
+		if err = readFromMajority(ctx, s.client); err == nil || ctx.Err() != nil || s.Refused(err) != "" {
 			break
 		}
 	}
 	return err
 }
 
-// Ping returns an error unless etcd answers with the agreement of a majority.
+// Ping returns an error unless a majority of the members confirms a read.
 func (s *Server) Ping(ctx context.Context) error {
 	if err := s.agree(ctx); err != nil {
 		return fmt.Errorf("%w: etcd at %s: %w", store.ErrUnreachable, s.to.endpoints[0], err)
@@ -159,7 +161,7 @@ func (s *Server) Ping(ctx context.Context) error {
 	return nil
 }
 
-// Settle waits until all members that lockbench started answer.
+// Settle waits until each member that lockbench started replies to a read.
 func (s *Server) Settle(ctx context.Context) error { return s.Servers.Settle(ctx, s.Ping, ready) }
 
 // Close disconnects, and removes the members that Open started.
@@ -174,7 +176,7 @@ func (s *Server) Close(ctx context.Context) error {
 	return errors.Join(err, s.Servers.Close(ctx))
 }
 
-// closed closes a client. Close returns the error of the client's cancelled context, which is not a failure.
+// closed closes a client. It ignores the error context.Canceled, which clientv3 returns although Close has succeeded.
 func closed(client *clientv3.Client) error {
 	if err := client.Close(); err != nil && !errors.Is(err, context.Canceled) {
 		return fmt.Errorf("close etcd's client: %w", err)
@@ -187,8 +189,8 @@ func (s *Server) Faults(all []workloads.Fault) store.Injector {
 	return ensemble.Faults{Layout: s.Layout, Network: network.New(all), Own: s.Own, Leader: s.leader}
 }
 
-// leader returns the leader unless it is one of away, according to a member that is not one of away; nil if there is
-// none.
+// leader asks the members that are not in away for the leader. It returns nil if there is no leader or the leader is in
+// away.
 func (s *Server) leader(ctx context.Context, away []launch.Started) launch.Started {
 	for _, own := range s.Own {
 		if slices.Contains(away, own) {

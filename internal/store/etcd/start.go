@@ -20,17 +20,17 @@ const (
 	noSync  = "--unsafe-no-fsync"
 )
 
-// program returns the path of this machine's etcd.
+// program returns the absolute path of the etcd that LOCKBENCH_ETCD_SERVER names, or of the one on PATH.
 func program() (string, error) {
 	path, err := exec.LookPath(cmp.Or(os.Getenv("LOCKBENCH_ETCD_SERVER"), "etcd"))
 	if err != nil {
-		return "", fmt.Errorf("no etcd is installed: apt-get install etcd-server, "+
+		return "", fmt.Errorf("etcd is not installed: apt-get install etcd-server, "+
 			"or give an address with etcd://host:port (%w)", err)
 	}
 	return filepath.Abs(path)
 }
 
-// start starts the members.
+// start starts the members that the options request, and records their addresses.
 func (s *Server) start(ctx context.Context, o store.Options) (err error) {
 	more := []string{"--initial-cluster-token", "lockbench-" + s.RunID}
 	if o.Durability == store.InMemory {
@@ -52,13 +52,13 @@ func (s *Server) start(ctx context.Context, o store.Options) (err error) {
 		s.to.endpoints = append(s.to.endpoints, own.Addr())
 	}
 	if err != nil && strings.Contains(err.Error(), strings.Trim(noSync, "-")) {
-		return fmt.Errorf("%w: --durability memory needs an etcd with the option %s, such as 3.5: "+
+		return fmt.Errorf("%w: --durability memory needs an etcd version that has the option %s, such as 3.5: "+
 			"name its program in LOCKBENCH_ETCD_SERVER: %w", store.ErrConfig, noSync, err)
 	}
 	return err
 }
 
-// arguments returns the arguments of member number place.
+// arguments returns the command-line arguments of the member with the index place.
 func arguments(place int, ports [][]int, more []string) []string {
 	var cluster []string
 	for n, of := range ports {
@@ -74,12 +74,12 @@ func arguments(place int, ports [][]int, more []string) []string {
 	}, more...)
 }
 
-// ready waits until a member answers with the agreement of a majority.
+// ready waits until a member replies to a read that a majority confirms.
 func ready(ctx context.Context, p launch.Starting) error {
 	client, err := clientv3.New(address{endpoints: []string{p.Addr()}}.config(nil))
 	if err != nil {
 		return err
 	}
 	defer client.Close()
-	return launch.Await(ctx, p, launch.LastLine, func(ctx context.Context) error { return ask(ctx, client) })
+	return launch.Await(ctx, p, launch.LastLine, func(ctx context.Context) error { return readFromMajority(ctx, client) })
 }

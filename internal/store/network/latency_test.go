@@ -11,7 +11,8 @@ import (
 	"github.com/lockbench/lockbench/internal/testkit/drive"
 )
 
-// detour returns a dialer through the proxies of these faults, and functions that begin and end all of the faults.
+// detour returns a dialer whose connections pass through proxies. hit begins the faults that texts describe, and end
+// ends them.
 func detour(t *testing.T, texts ...string) (
 	dial func(context.Context, string, string) (net.Conn, error), hit, end func(t *testing.T),
 ) {
@@ -40,8 +41,8 @@ func detour(t *testing.T, texts ...string) (
 	return injector.Detour(0)(new(net.Dialer).DialContext), all(hits), all(ends)
 }
 
-// trip sends requests to server one after the other while a network fault lasts, and returns the shortest and the
-// longest round trip. It stops when enough returns true for the two, and after 20 seconds at the latest.
+// trip sends requests to server one after the other while the fault that text describes lasts. It returns the shortest
+// and the longest round trip. It stops when enough returns true for these two, or after 20 s.
 func trip(
 	t *testing.T, server, text string, enough func(shortest, longest time.Duration) bool,
 ) (shortest, longest time.Duration) {
@@ -74,9 +75,10 @@ func trip(
 	return shortest, longest
 }
 
-// Every round trip takes twice the delay. With jitter, each direction may take up to the jitter less or more. A busy
-// machine can prolong any trip without bound, so the test keeps sending until a short trip has occurred.
-func TestJitterGoesBothWays(t *testing.T) {
+// Each direction is delayed by 100 ms, so no trip may be shorter than 200 ms. With jitter, a trip may be up to 180 ms
+// shorter or longer. A busy machine can prolong any trip, so the test sends until it has seen a trip below and one
+// above 200 ms.
+func TestJitterInBothDirections(t *testing.T) {
 	t.Parallel()
 	const both, jitter = 2 * 100 * time.Millisecond, 2 * 90 * time.Millisecond
 	const early = time.Millisecond // pause.Sleepers are right on average, and end as often early as late
@@ -94,8 +96,8 @@ func TestJitterGoesBothWays(t *testing.T) {
 	}
 }
 
-// Delayed requests travel concurrently: 100 of them take about one delay, not 100. The order in which the faults begin
-// does not matter.
+// TestDistance sends 100 requests through a delay without waiting for the replies. All replies must have arrived long
+// before 100 delays have passed. The second case adds a bandwidth fault, which begins first.
 func TestDistance(t *testing.T) {
 	t.Parallel()
 	const oneWay, trips = 20 * time.Millisecond, 100

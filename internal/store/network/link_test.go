@@ -14,10 +14,9 @@ import (
 	"github.com/lockbench/lockbench/internal/testkit/drive"
 )
 
-// echo sends back what it reads.
 func echo(conn net.Conn) { _, _ = io.Copy(conn, conn) }
 
-// Whatever fault delays them, bytes arrive exactly once and in order.
+// TestNothingIsLostOrReordered sends data through each kind of delay. The bytes must arrive exactly once and in order.
 func TestNothingIsLostOrReordered(t *testing.T) {
 	t.Parallel()
 	const size = 1 << 20
@@ -61,9 +60,9 @@ func TestNothingIsLostOrReordered(t *testing.T) {
 	}
 }
 
-// Data sent during a partition arrives after it, even if its sender has closed the connection: the server may then
-// grant a lock to a client that has given up.
-func TestAPartitionDelaysTheLastWordsToo(t *testing.T) {
+// A client sends data during a partition and closes the connection. The server must get the data after the partition.
+// This is how a server can grant a lock to a client that has given up.
+func TestPartitionDelaysDataOfClosedSenders(t *testing.T) {
 	t.Parallel()
 	heard := make(chan string, 1)
 	dial, hit, end := detour(t, "partition")
@@ -90,7 +89,8 @@ func TestAPartitionDelaysTheLastWordsToo(t *testing.T) {
 	}
 }
 
-// A reset breaks existing connections at once, including idle ones, and new ones.
+// A reset breaks the existing connections immediately, including idle ones. Until the fault ends, it also breaks each
+// new connection.
 func TestReset(t *testing.T) {
 	t.Parallel()
 	dial, hit, end := detour(t, "reset")
@@ -129,7 +129,8 @@ func TestReset(t *testing.T) {
 	}
 }
 
-// A rate limits both directions. A rate that no computer reaches has no effect.
+// TestBandwidth sends 20 KB to a server and back. At 100 KB/s this must take at least 200 ms. A rate whose number of
+// bytes overflows must not delay the data.
 func TestBandwidth(t *testing.T) {
 	t.Parallel()
 	const size = 20_000
@@ -156,8 +157,9 @@ func TestBandwidth(t *testing.T) {
 	}
 }
 
-// Close ends connections that a fault or a peer blocks: both ends see the end of their connection.
-func TestCloseEndsWhatIsHeldUp(t *testing.T) {
+// TestCloseEndsBlockedConnections closes the proxies while a fault or a peer blocks connections. The client and the
+// server must then both see the end of the connection.
+func TestCloseEndsBlockedConnections(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"half-open", "partition", "latency:delay=1h", "bandwidth:rate=1", "reset"} {
 		t.Run(text, func(t *testing.T) {

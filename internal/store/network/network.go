@@ -31,10 +31,10 @@ type route struct {
 	addr     string
 }
 
-// on reports whether a fault hits a route. A fault hits the first f.Instances instances, or all if that is 0.
+// on reports whether a fault hits a route. A fault hits the first f.Instances instances; f.Instances = 0 means all.
 func (r route) on(f *workloads.Fault) bool { return f.Instances == 0 || r.instance < f.Instances }
 
-// New returns a Network for a workload's network faults, or nil if it has none. The caller must close it.
+// New returns a Network for a workload's network faults, or nil if the workload has none. The caller must close it.
 func New(all []workloads.Fault) *Network {
 	if !slices.ContainsFunc(all, func(f workloads.Fault) bool { return f.Kind().Place == workloads.OnNetwork }) {
 		return nil
@@ -42,7 +42,8 @@ func New(all []workloads.Fault) *Network {
 	return &Network{routes: map[route]*netfault.Proxy{}}
 }
 
-// Detour returns a wrapper that leads an instance's connections through its proxies; nil means direct connections.
+// Detour returns a wrapper that routes the connections of an application instance through the proxies of that instance.
+// It returns nil if the instance connects directly.
 func (n *Network) Detour(instance int) store.Through {
 	if n == nil {
 		return nil
@@ -62,7 +63,7 @@ func (n *Network) Detour(instance int) store.Through {
 	}
 }
 
-// proxy returns a route's proxy, which the first call starts.
+// proxy returns the proxy of a route. The first call for a route starts the proxy.
 func (n *Network) proxy(r route) (*netfault.Proxy, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -81,7 +82,7 @@ func (n *Network) proxy(r route) (*netfault.Proxy, error) {
 	return proxy, nil
 }
 
-// Prepare returns the Action of a network fault; see store.Faults.
+// Prepare returns the Action that begins and ends a network fault. It returns an error for any other fault.
 func (n *Network) Prepare(f workloads.Fault) (store.Action, error) {
 	outage := store.NoOutage
 	switch f.Name {
@@ -111,7 +112,7 @@ func (n *Network) Prepare(f workloads.Fault) (store.Action, error) {
 }
 
 // halfOpen makes all existing connections silent in both directions, as if a device between the two ends had lost their
-// state. New connections work. The end of the fault closes the silent ones.
+// state. New connections work. The end of the fault closes the silent connections.
 func (n *Network) halfOpen(f *workloads.Fault) store.Action {
 	var ends []func()
 	return store.Action{
@@ -134,7 +135,7 @@ func (n *Network) halfOpen(f *workloads.Fault) store.Action {
 	}
 }
 
-// change updates the list of active faults with do, and then the condition of every proxy.
+// change calls do, which updates the list of active faults, and then updates the condition of every proxy.
 func (n *Network) change(do func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -164,7 +165,7 @@ func (n *Network) condition(r route) (c netfault.Condition) {
 	return c
 }
 
-// Close closes the proxies and their connections.
+// Close closes the proxies and their connections. It does nothing for a nil Network.
 func (n *Network) Close() {
 	if n == nil {
 		return

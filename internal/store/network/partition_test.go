@@ -11,9 +11,9 @@ import (
 	"github.com/lockbench/lockbench/internal/testkit/drive"
 )
 
-// A client that times out in a partition closes its connection and does not read the data that was sent to it. That
-// data must not prolong the partition for the other clients.
-func TestAPartitionEndsAlthoughSomebodyHasHungUp(t *testing.T) {
+// A client closes its connection during a partition, with data on the way to it. The end of the partition must not wait
+// until this data is read: the other client must get its own data.
+func TestPartitionEndsDespiteClosedClient(t *testing.T) {
 	t.Parallel()
 	subscribed := make(chan net.Conn, 2)
 	server := drive.Serve(t, func(conn net.Conn) {

@@ -18,8 +18,8 @@ func code(err error) string {
 	return ""
 }
 
-// causes maps PostgreSQL's error codes to advice. refusal marks codes with which a server refuses this user, or all
-// users for now.
+// causes maps PostgreSQL's error codes to advice. refusal is true if the server refuses requests of this user or,
+// temporarily, of all users.
 var causes = map[string]struct {
 	refusal, unauthorised bool
 	next                  string // advice
@@ -34,7 +34,7 @@ var causes = map[string]struct {
 	"57P03": {true, false, "it is starting, or shutting down"},
 }
 
-// Refused returns the code of a refusal; "" for any other error.
+// Refused returns the code of an error with which the server refuses a request, such as 53300; "" for any other error.
 func (*server) Refused(err error) string {
 	if c := code(err); causes[c].refusal {
 		return c
@@ -45,13 +45,13 @@ func (*server) Refused(err error) string {
 // Unauthorised reports whether a code from Refused means that the user lacks a right.
 func (*server) Unauthorised(code string) bool { return causes[code].unauthorised }
 
-// unreached wraps the error of a server that could not be reached or that refused access, with advice.
+// unreached adds advice to the error of a server that could not be reached or that refused access.
 func (s *server) unreached(err error) error {
 	if errors.Is(err, store.ErrConfig) {
 		return err
 	}
 	text := err.Error()
-	// Only the last part of pgx's text is used, because it names neither the user nor the database.
+	// Only the last part of pgx's text is used. Unlike the rest, this part names neither the user nor the database.
 	sentinel, said, next := store.ErrUnreachable, text[strings.LastIndex(text, ": ")+1:], ""
 	pg, answered := errors.AsType[*pgconn.PgError](err)
 	switch {

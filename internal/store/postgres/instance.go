@@ -10,15 +10,16 @@ import (
 	"github.com/lockbench/lockbench/internal/store"
 )
 
-// instance is the configuration with which one application instance opens connections, and the connections that its
-// lock has opened.
+// instance holds the configuration with which one application instance opens connections, and the open connections of
+// its lock.
 type instance struct {
 	store.Without
 	node *pgx.ConnConfig
 	open netfault.Conns
 }
 
-// Connect opens no connection: each would be a process of the server, so a lock opens only those that it needs.
+// Connect returns an instance without connections. A lock opens only those that it needs, because the server starts a
+// process for each connection.
 func (s *server) Connect(_ context.Context, name string, _ int, detour store.Through) (store.Instance, error) {
 	i := &instance{}
 	i.node = s.configFor(name, s.Meter.Instance(), func(dial store.Dialer) store.Dialer {
@@ -31,17 +32,18 @@ func (s *server) Connect(_ context.Context, name string, _ int, detour store.Thr
 	return i, nil
 }
 
-// Nodes returns the one configuration for connections.
+// Nodes returns the *pgx.ConnConfig with which a lock opens its connections.
 func (i *instance) Nodes() []any { return []any{i.node} }
 
-// Close closes the connections that a lock has not closed, which ends their sessions and the locks of those sessions.
+// Close closes the connections that a lock has left open. Then the server ends their sessions and releases the locks of
+// these sessions.
 func (i *instance) Close() error {
 	i.open.Cut(net.ErrClosed)
 	return nil
 }
 
-// RoundTrips measures SELECT 1, and an advisory lock with its unlock, one after the other, with the observer's
-// connections.
+// RoundTrips measures the time of SELECT 1, and then of one statement that takes and releases an advisory lock. It uses
+// an observer's connection and sends each request after the reply to the previous one.
 func (s *server) RoundTrips(ctx context.Context, _ string) (times store.RoundTrips, err error) {
 	execute := func(sql string) (p50, p99 *int64, err error) {
 		return store.TimeCommand(s.Refused, func() error {

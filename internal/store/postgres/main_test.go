@@ -21,13 +21,13 @@ var shared = drive.Share(Store())
 
 func TestMain(m *testing.M) { shared.Main(m) }
 
-// common is the shared server. A test that examines all of its contents must not run in parallel.
+// common returns the server that the tests of this package share. A test that reads all of its contents must not run in
+// parallel.
 func common(t *testing.T) *server { return shared.Get(t).(*server) }
 
-// opened opens a server, and closes it when the test ends.
 func opened(t *testing.T, o store.Options) *server { return drive.Open(t, Store(), o).(*server) }
 
-// url returns the URL with which a user reaches a server that lockbench started.
+// url returns the URL at which s accepts clients, with the superuser and its password.
 func (s *server) url() string {
 	return fmt.Sprintf("postgres://%s:%s@%s/%s?sslmode=disable", superuser, s.password, s.Own[0].Addr(), database)
 }
@@ -42,7 +42,8 @@ func connected(t *testing.T, url string) *pgx.Conn {
 	return conn
 }
 
-// contents returns the databases, roles, schemas, relations and sessions of a server, except the session of conn.
+// contents lists the databases, roles, schemas, relations, advisory locks and sessions of the server of conn. It omits
+// the session of conn.
 func contents(t *testing.T, conn *pgx.Conn) []string {
 	t.Helper()
 	rows, err := conn.Query(t.Context(), `SELECT 'database ' || datname FROM pg_database
@@ -62,8 +63,9 @@ func contents(t *testing.T, conn *pgx.Conn) []string {
 	return all
 }
 
-// A role with no right but CONNECT can use the lock, which creates nothing in the database.
-func TestAModestRole(t *testing.T) {
+// TestRoleWithOnlyConnect runs the lock as a role whose only right is CONNECT. The lock must work and must create
+// nothing in the database.
+func TestRoleWithOnlyConnect(t *testing.T) {
 	users := common(t)
 	eye := connected(t, users.url())
 	const role = "CREATE ROLE modest LOGIN PASSWORD 'x'; REVOKE CREATE ON SCHEMA public FROM public"
@@ -88,7 +90,8 @@ func TestAModestRole(t *testing.T) {
 	}
 }
 
-// Leftovers finds a held lock and the connections of a run. They end with the lock.
+// Leftovers must find a lock that is held and the connections of its run. When these connections have ended, it must
+// find neither.
 func TestLeftovers(t *testing.T) {
 	s := common(t)
 	name, mark := fmt.Sprintf("lockbench:%s:run7", s.RunID), fmt.Sprintf("{%s:7:", s.RunID)
@@ -131,9 +134,9 @@ func TestLeftovers(t *testing.T) {
 	})
 }
 
-// A reading counts the bytes written to the log, and an advisory lock writes none. Other clients must not write during
-// this test.
-func TestWhatIsWrittenIsCounted(t *testing.T) {
+// A reading counts the bytes written to the write-ahead log. A write must add at least its own size, and an advisory
+// lock must add less. No other client may write during this test.
+func TestWrittenBytesAreCounted(t *testing.T) {
 	s := common(t)
 	wal := func(sql string) int64 {
 		t.Helper()

@@ -11,14 +11,14 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// walQuery is an SQL expression for the position of the log's end in bytes; NULL on a standby, which has no such
-// position.
+// walQuery is an SQL expression for the end of the write-ahead log in bytes. It is NULL on a standby, which has no
+// write position.
 const walQuery = `CASE WHEN NOT pg_is_in_recovery()
 	THEN pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::bigint END`
 
 // Read reads the counters. It does not count transactions, because a backend reports its count only after some idle
-// time, so a window would show only few of them. If the server has lost its data, its log begins again and the bytes
-// written before are unknown.
+// time, so a window would miss most transactions. If the server has lost its data, its write-ahead log begins again,
+// and the number of bytes written before is unknown.
 func (s *server) Read(ctx context.Context) (results.Reading, error) {
 	began := time.Now()
 	var r results.Reading
@@ -38,8 +38,8 @@ func (s *server) Read(ctx context.Context) (results.Reading, error) {
 	return r, nil
 }
 
-// Leftovers returns the advisory locks that the run's connections hold, and the connections with this name. An advisory
-// lock has only a number, so its key is not shown.
+// Leftovers returns the advisory locks that the run's connections hold, and the connections whose application_name is
+// name. An advisory lock has only a number, so its key is not shown.
 func (s *server) Leftovers(ctx context.Context, mark, name string) (left results.Leftovers, err error) {
 	if session, run, ok := strings.Cut(strings.Trim(mark, "{:"), ":"); ok {
 		left.Keys, err = s.texts(ctx, `SELECT format('advisory lock %s of %s, process %s',
@@ -57,5 +57,5 @@ func (s *server) Leftovers(ctx context.Context, mark, name string) (left results
 	return left, err
 }
 
-// Remove does nothing: advisory locks end with their connections.
+// Remove does nothing, because advisory locks end with their connections.
 func (*server) Remove(context.Context, []string) error { return nil }

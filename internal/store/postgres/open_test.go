@@ -13,8 +13,9 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// If Open fails, it returns the reason quickly and without secrets.
-func TestWhatCannotBeOpened(t *testing.T) {
+// TestOpenErrors opens servers that refuse access or do not exist. Open must quickly return an error that names the
+// reason and contains no password.
+func TestOpenErrors(t *testing.T) {
 	t.Parallel()
 	s := common(t)
 	with := func(old, other string) string { return strings.Replace(s.url(), old, other, 1) }
@@ -78,7 +79,8 @@ func TestDurabilityAndLimits(t *testing.T) {
 	}
 }
 
-// A kill with data=lose loses all data. A kill with data=keep loses none.
+// TestFaults creates a table and kills the server three times. The table must survive a restart with data=keep, and
+// must be gone after one with data=lose.
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	s := opened(t, store.Options{})

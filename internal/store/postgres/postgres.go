@@ -23,7 +23,7 @@ import (
 
 func init() { store.Register("postgres", Store()) }
 
-// Store returns the store PostgreSQL.
+// Store returns PostgreSQL as a store of package ensemble.
 func Store() ensemble.Store {
 	return ensemble.Store{
 		Name: "postgres", Official: "PostgreSQL", URLs: []string{"postgres", "postgresql"}, Most: 1,
@@ -48,15 +48,16 @@ func Store() ensemble.Store {
 	}
 }
 
-// errAddress never repeats the given text: if the text cannot be parsed, any part of it may be a password.
-var errAddress = errors.New("the address of a PostgreSQL must be " +
+// errAddress reports a malformed address. It does not quote the address, because any part of it may be a password.
+var errAddress = errors.New("a PostgreSQL address must be " +
 	"postgres://[user:password@]host:port/database[?sslmode=…]; " +
 	"percent-encode special characters of a password, or give PGUSER and PGPASSWORD")
 
-// connectTimeout is so short that, within 5 s, there is time to determine what else is at the address.
+// connectTimeout limits one dial and login. Open may take 5 s; the remaining time is for finding out whether another
+// kind of server listens at the address.
 const connectTimeout = 3 * time.Second
 
-// parseAddress parses a user's address. libpq's environment variables supply what the URL omits.
+// parseAddress parses a user's address. libpq's environment variables supply the parts that the URL omits.
 func parseAddress(address, caFile string) (*pgx.ConnConfig, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" ||
@@ -85,7 +86,7 @@ func parseAddress(address, caFile string) (*pgx.ConnConfig, error) {
 	return config, nil
 }
 
-// shown returns the address without the user and the password.
+// shown returns host:port, or the directory of the socket, without the user and the password.
 func shown(config *pgx.ConnConfig) string {
 	if strings.HasPrefix(config.Host, "/") {
 		return config.Host

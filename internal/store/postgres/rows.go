@@ -13,21 +13,21 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// The table of --work transaction, lockbench_SESSION, has a row for each key of each run. Close drops it. Of a killed
-// session Sweep drops it, which looks at the name and at the comment.
+// The table of --work transaction, lockbench_SESSION, has a row for each key of each run. Close drops the table. Sweep
+// drops the tables of killed sessions. It recognises such a table by the table's name and comment.
 const (
 	tablePrefix  = "lockbench_"
 	tableComment = "made by lockbench --work transaction, which drops it at the end"
-	// stock is the number of a row at its creation: no run makes as many transactions.
+	// stock is the number in a new row. It is larger than the number of transactions that any run makes.
 	stock = 1_000_000_000_000
 	// undefinedTable is PostgreSQL's error code for a table that does not exist.
 	undefinedTable = "42P01"
 )
 
-// table returns the name of the session's table, which needs no quotes.
+// table returns the name of the session's table. The name needs no quotes in SQL.
 func (s *server) table() string { return tablePrefix + s.RunID }
 
-// CreateTable creates the session's table.
+// CreateTable implements store.Transactor. It creates the session's table.
 func (s *server) CreateTable(ctx context.Context) error {
 	err := s.exec(ctx, fmt.Sprintf(`CREATE TABLE %s
 		(run int, key int, n bigint NOT NULL, version bigint NOT NULL DEFAULT 0, PRIMARY KEY (run, key))`, s.table()))
@@ -41,7 +41,7 @@ func (s *server) CreateTable(ctx context.Context) error {
 	return nil
 }
 
-// dropTable drops the session's table. A server that lockbench started is removed with it.
+// dropTable drops the session's table on a user's server. A server that lockbench started is removed with its tables.
 func (s *server) dropTable(ctx context.Context) error {
 	if !s.tabled || s.Started {
 		return nil
@@ -53,14 +53,14 @@ func (s *server) dropTable(ctx context.Context) error {
 	return nil
 }
 
-// rows are the rows of a run.
+// rows are the rows of a run, with the pool of connections that its clients use. They implement store.Rows.
 type rows struct {
 	pool  *pgxpool.Pool
 	table string
 	run   int
 }
 
-// Rows inserts a row for each key, and connects.
+// Rows inserts a row for each key and opens the pool. If a fault has removed the table, Rows first creates it again.
 func (s *server) Rows(ctx context.Context, name string, run, keys, pool int) (store.Rows, error) {
 	insert := func() error {
 		return s.exec(ctx, fmt.Sprintf("INSERT INTO %s (run, key, n) SELECT $1, key, $2 FROM generate_series(0, $3) AS key",
@@ -93,7 +93,7 @@ func (s *server) Rows(ctx context.Context, name string, run, keys, pool int) (st
 	return r, nil
 }
 
-// fill opens all connections of the pool.
+// fill opens n connections of the pool, so that no client of a run waits for a dial.
 func (r *rows) fill(ctx context.Context, n int) error {
 	var all []*pgxpool.Conn
 	defer func() {
@@ -111,10 +111,10 @@ func (r *rows) fill(ctx context.Context, n int) error {
 	return nil
 }
 
-// Close closes the connections.
+// Close closes the connections of the pool.
 func (r *rows) Close() { r.pool.Close() }
 
-// Taken returns what the transactions have subtracted.
+// Taken returns, in the order of the keys, how much the committed transactions have subtracted from each row.
 func (r *rows) Taken(ctx context.Context) ([]int64, error) {
 	found, err := r.pool.Query(ctx, fmt.Sprintf("SELECT $1 - n FROM %s WHERE run = $2 ORDER BY key", r.table),
 		int64(stock), r.run)
@@ -128,7 +128,7 @@ func (r *rows) Taken(ctx context.Context) ([]int64, error) {
 	return taken, nil
 }
 
-// transaction is a transaction on a row.
+// transaction is an open transaction on the row of a key. It implements store.Transaction.
 type transaction struct {
 	pgx.Tx
 	rows       *rows
@@ -137,7 +137,8 @@ type transaction struct {
 	n, version int64 // as read
 }
 
-// Begin begins with the isolation level READ COMMITTED, PostgreSQL's default: a stricter one refuses the late writer.
+// Begin begins a transaction at READ COMMITTED, PostgreSQL's default isolation level. At a stricter level, the server
+// would refuse the second of two overlapping writes and so hide a fault of the lock.
 func (r *rows) Begin(ctx context.Context, key int, guard workloads.RowGuard) (store.Transaction, error) {
 	tx, err := r.pool.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
 	if err != nil {
@@ -158,7 +159,8 @@ func (r *rows) Begin(ctx context.Context, key int, guard workloads.RowGuard) (st
 	return t, nil
 }
 
-// Write writes the number less one.
+// Write reduces the row's number by 1. If the guard's condition no longer holds, it changes no row and returns
+// ErrStale.
 func (t *transaction) Write(ctx context.Context) error {
 	set, where, args := "n = $3", "", []any{t.rows.run, t.key, t.n - 1}
 	switch t.guard {
@@ -177,7 +179,7 @@ func (t *transaction) Write(ctx context.Context) error {
 	return nil
 }
 
-// Commit commits.
+// Commit commits the transaction. After an error it is unknown whether the server has committed it.
 func (t *transaction) Commit(ctx context.Context) error {
 	if err := t.Tx.Commit(ctx); err != nil {
 		return fmt.Errorf("commit: %w", err)
@@ -185,7 +187,7 @@ func (t *transaction) Commit(ctx context.Context) error {
 	return nil
 }
 
-// Rollback ends the transaction, or its connection.
+// Rollback ends the transaction, or closes its connection if the server does not reply within patience.
 func (t *transaction) Rollback() {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -194,11 +196,12 @@ func (t *transaction) Rollback() {
 
 var tableOfSession = regexp.MustCompile("^" + tablePrefix + "(" + store.IDPattern + ")$")
 
-// Sweep drops the tables of dead sessions, see store.Sweeper. A session is alive as long as it has a connection.
+// Sweep implements store.Sweeper. It drops the tables of dead sessions. A session is alive as long as it has a
+// connection.
 func (s *server) Sweep(ctx context.Context, swept *store.Swept) {
 	swept.Noun = "table"
 	skip := func(err error) { swept.Skipped = append(swept.Skipped, fmt.Sprintf("%s: %v", shown(s.config), err)) }
-	// The tables before the connections: a session connects before it creates its table.
+	// The tables are listed before the connections, because a session connects before it creates its table.
 	tables, err := s.texts(ctx, `SELECT relname FROM pg_class WHERE relkind = 'r' AND pg_table_is_visible(oid)
 		AND pg_get_userbyid(relowner) = current_user AND obj_description(oid, 'pg_class') = $1`, tableComment)
 	if err != nil {

@@ -20,7 +20,8 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// rowsOn are rows of a run with this number on a server whose table exists.
+// rowsOn returns the rows of the given run for this number of keys. The table must exist. The rows are closed when the
+// test ends.
 func rowsOn(t *testing.T, s *server, run, keys int) store.Rows {
 	t.Helper()
 	r, err := s.Rows(t.Context(), "lockbench:"+s.RunID+":run:rows", run, keys, 4)
@@ -31,7 +32,7 @@ func rowsOn(t *testing.T, s *server, run, keys int) store.Rows {
 	return r
 }
 
-// withTable is a server of the user's with a session's table.
+// withTable opens the shared server as a user's server and creates the session's table.
 func withTable(t *testing.T) *server {
 	t.Helper()
 	s := opened(t, store.Options{Address: common(t).url()})
@@ -41,9 +42,9 @@ func withTable(t *testing.T) *server {
 	return s
 }
 
-// Two transactions read a row before one of them commits. Without a guard the second one undoes the first one; each
-// guard keeps both, or refuses the second.
-func TestGuardsOfARow(t *testing.T) {
+// TestRowGuards lets a second transaction begin before the first one commits. Without a guard, the second must
+// overwrite the update of the first. With a guard, both updates must count, or the second must be refused.
+func TestRowGuards(t *testing.T) {
 	s := withTable(t)
 	for i, test := range []struct {
 		guard   workloads.RowGuard
@@ -105,7 +106,7 @@ func TestGuardsOfARow(t *testing.T) {
 	}
 }
 
-// late is a server on which the first transaction that has written commits only after the next one has read.
+// late is a server on which no transaction commits before two transactions have read the row.
 type late struct {
 	*server
 	read chan struct{} // closed by the second read
@@ -146,7 +147,7 @@ func (tx lateTransaction) Commit(ctx context.Context) error {
 	return tx.Transaction.Commit(ctx)
 }
 
-// lostUpdates is the number of lost updates; -1 if it is not known.
+// lostUpdates returns the number of lost updates in the run's report, or -1 if the report has no such number.
 func lostUpdates(run *results.Run) int64 {
 	if run.Safety.LostUpdates == nil {
 		return -1
@@ -154,9 +155,9 @@ func lostUpdates(run *results.Run) int64 {
 	return *run.Safety.LostUpdates
 }
 
-// A lock that is released before the commit loses updates, and is not to blame for it: its holders do not overlap. In
-// the right order it loses none, whatever guards the row.
-func TestOneOrderOfReleaseAndCommitLosesUpdates(t *testing.T) {
+// If the lock is released before the commit, updates must be lost, although the lock's holders do not overlap. If the
+// lock is released after the commit, no update may be lost, whichever guard the row has.
+func TestReleaseBeforeCommitLosesUpdates(t *testing.T) {
 	s := withTable(t)
 	local, err := baselines.Local().Variant(nil)
 	if err != nil {
@@ -207,8 +208,9 @@ func TestOneOrderOfReleaseAndCommitLosesUpdates(t *testing.T) {
 	}
 }
 
-// The update of a holder that pauses is counted, and that of one that dies is rolled back.
-func TestFaultsOfTheHoldersOfRows(t *testing.T) {
+// TestFaultsOfRowHolders pauses a holder, and kills another, during a transaction. No update may be lost, and no
+// transaction may stay open.
+func TestFaultsOfRowHolders(t *testing.T) {
 	t.Parallel()
 	s := opened(t, store.Options{})
 	if err := s.CreateTable(t.Context()); err != nil {
@@ -235,8 +237,8 @@ func TestFaultsOfTheHoldersOfRows(t *testing.T) {
 	}
 }
 
-// A role without the right to create a table learns what it lacks.
-func TestARoleThatMayNotCreateATable(t *testing.T) {
+// The role may not create tables. CreateTable must return an error that says that the role lacks a right.
+func TestRoleWithoutCreateTable(t *testing.T) {
 	users := common(t)
 	eye := connected(t, users.url())
 	const role = "CREATE ROLE tableless LOGIN PASSWORD 'x'; REVOKE CREATE ON SCHEMA public FROM public"
@@ -250,7 +252,8 @@ func TestARoleThatMayNotCreateATable(t *testing.T) {
 	}
 }
 
-// A sweep drops the tables of dead sessions, and no other table.
+// TestSweepOfTables sweeps a server that has the table of a dead session, and tables that differ from it only in the
+// name or in the missing comment. Only the first must be dropped.
 func TestSweepOfTables(t *testing.T) {
 	s := withTable(t)
 	const dead, strange = tablePrefix + "abcdef01", tablePrefix + "abcdef02"

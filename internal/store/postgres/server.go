@@ -21,11 +21,11 @@ import (
 )
 
 const (
-	// patience limits requests to the server outside the measured work.
+	// patience limits the time of each request that is not part of the measured work.
 	patience = 5 * time.Second
 	// dialsAtOnce limits the number of concurrent dials, because the server starts a process for each connection.
 	dialsAtOnce = 32
-	// prefix is the prefix of the names of all connections.
+	// prefix is the prefix of the application_name of all connections of lockbench.
 	prefix = "lockbench:"
 )
 
@@ -43,7 +43,7 @@ type server struct {
 	logLost atomic.Bool // the server that lockbench started has restarted without its data
 }
 
-// Begin starts a server, or connects to the user's, see ensemble.Server.
+// Begin implements ensemble.Server. It starts a server, or connects to the user's server.
 func (s *server) Begin(ctx context.Context, o store.Options) (err error) {
 	if s.Started {
 		err = s.start(ctx, o)
@@ -73,11 +73,12 @@ func (s *server) connect(ctx context.Context) error {
 	return nil
 }
 
-// oldest is the oldest version that the locks work with. It introduced idle_session_timeout and
-// client_connection_check_interval.
+// oldest is the oldest version of PostgreSQL with which the locks work. This version introduced idle_session_timeout
+// and client_connection_check_interval.
 const oldest = 140000
 
-// learn reads the server's version and settings, and describes it.
+// learn reads the server's version and settings, and records them for Describe. It returns an error if the server is a
+// standby or its version is below oldest.
 func (s *server) learn(ctx context.Context) error {
 	var version string
 	var number int
@@ -118,8 +119,8 @@ func (s *server) learn(ctx context.Context) error {
 	return nil
 }
 
-// configFor returns the configuration of connections with this application name. Their traffic is counted between the
-// detour and the server.
+// configFor returns the configuration of connections with the given application_name. Their traffic is counted between
+// the detour and the server.
 func (s *server) configFor(name string, traffic *netfault.Traffic, detour store.Through) *pgx.ConnConfig {
 	config := s.config.Copy()
 	config.RuntimeParams["application_name"] = name
@@ -128,7 +129,7 @@ func (s *server) configFor(name string, traffic *netfault.Traffic, detour store.
 		case s.dials <- struct{}{}:
 			defer func() { <-s.dials }()
 		case <-ctx.Done():
-			return nil, fmt.Errorf("wait for other dials: %w", ctx.Err())
+			return nil, fmt.Errorf("wait for earlier dials to finish: %w", ctx.Err())
 		}
 		return (&net.Dialer{KeepAlive: 5 * time.Minute}).DialContext(ctx, network, addr)
 	})
@@ -139,43 +140,42 @@ func (s *server) configFor(name string, traffic *netfault.Traffic, detour store.
 	return config
 }
 
-// RunIDs returns the ID of the server's process. A restart changes it.
+// RunIDs returns the ID of the server's process. A restart changes the ID.
 func (s *server) RunIDs() []string { return s.runs }
 
-// Ping returns an error if the server does not answer.
+// Ping returns an error if the server does not reply to SELECT 1 within patience.
 func (s *server) Ping(ctx context.Context) error {
 	err := s.exec(ctx, "SELECT 1")
 	return err
 }
 
-// Settle waits until the server answers again.
+// Settle waits until the server replies to SELECT 1 again.
 func (s *server) Settle(ctx context.Context) error {
 	return s.Servers.Settle(ctx, s.Ping, func(ctx context.Context, p launch.Starting) error {
 		return launch.Await(ctx, p, lastLine, s.Ping)
 	})
 }
 
-// Limits returns max_connections without the connections reserved for superusers, and the current number of
-// connections.
+// Limits returns max_connections minus the connections reserved for superusers, and the current number of connections.
 func (s *server) Limits(ctx context.Context) (store.Limits, error) {
 	var limits store.Limits
 	err := s.query(ctx, func(row pgx.Row) error { return row.Scan(&limits.MaxClients, &limits.Connected) },
 		`SELECT current_setting('max_connections')::bigint - current_setting('superuser_reserved_connections')::bigint,
 		(SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend')`)
 	if err != nil {
-		return store.Limits{}, fmt.Errorf("%w: read the limits: %w", store.ErrUnreachable, err)
+		return store.Limits{}, fmt.Errorf("%w: read the connection limits: %w", store.ErrUnreachable, err)
 	}
 	return limits, nil
 }
 
-// query reads one row.
+// query runs a query on an observer's connection, within patience, and passes the first row of the result to scan.
 func (s *server) query(ctx context.Context, scan func(pgx.Row) error, sql string, args ...any) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	return scan(s.observer.QueryRow(ctx, sql, args...))
 }
 
-// exec executes a statement.
+// exec executes a statement on an observer's connection, within patience.
 func (s *server) exec(ctx context.Context, sql string, args ...any) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -183,7 +183,7 @@ func (s *server) exec(ctx context.Context, sql string, args ...any) error {
 	return err
 }
 
-// texts reads a column of texts.
+// texts runs a query on an observer's connection, within patience, and returns the single column of the result.
 func (s *server) texts(ctx context.Context, sql string, args ...any) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -194,8 +194,8 @@ func (s *server) texts(ctx context.Context, sql string, args ...any) ([]string, 
 	return pgx.CollectRows(rows, pgx.RowTo[string])
 }
 
-// Close drops the session's table, disconnects, and removes the server that Open started. It also works with a context
-// that has ended.
+// Close drops the session's table, disconnects, and removes the server that Open started. It works even if ctx is
+// already done.
 func (s *server) Close(ctx context.Context) error {
 	var dropped error
 	if s.observer != nil {
@@ -210,13 +210,13 @@ func (s *server) Faults([]workloads.Fault) store.Injector {
 	return injector{ensemble.Faults{Layout: s.Layout, Own: s.Own}, s}
 }
 
-// injector is ensemble.Faults that also replaces the data directory and resets the observer's connections.
+// injector extends ensemble.Faults: it also replaces the data directory and resets the observer's connections.
 type injector struct {
 	ensemble.Faults
 	server *server
 }
 
-// Prepare checks that a fault is possible and prepares it, see store.Faults.
+// Prepare implements store.Faults. It checks that a fault is possible and prepares the fault.
 func (i injector) Prepare(ctx context.Context, fault workloads.Fault, at store.RunMarks) (store.Action, error) {
 	action, err := i.Faults.Prepare(ctx, fault, at)
 	if err != nil || fault.Name != workloads.Kill {

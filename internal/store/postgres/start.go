@@ -24,13 +24,14 @@ import (
 const (
 	// maxConnections is enough for 1,000 clients that each use a second connection from a pool.
 	maxConnections = 2500
-	// The superuser and the database of a server that lockbench starts.
+	// These are the superuser and the database of a server that lockbench starts.
 	superuser, database = "lockbench", "postgres"
 	dataDir, freshDir   = "data", "fresh"
 )
 
-// errNoProgram names the next step.
-var errNoProgram = errors.New("there is no PostgreSQL on this machine: apt-get install postgresql, " +
+// errNoProgram reports that PostgreSQL is not installed. It says how to install PostgreSQL, and how to name an
+// installation that is not on PATH.
+var errNoProgram = errors.New("PostgreSQL is not installed on this machine: apt-get install postgresql, " +
 	"or name the directory of its programs in LOCKBENCH_POSTGRES_SERVER")
 
 // programs returns the directory of initdb and postgres: the one in LOCKBENCH_POSTGRES_SERVER, or else that of the
@@ -66,8 +67,8 @@ func unprivileged() string {
 }
 
 // settings returns the settings of a server that lockbench starts. Autovacuum is off, because there is little to vacuum
-// and it would disturb a window. By default a commit is synced to disk before it is confirmed. Advisory locks write
-// nothing, so durability does not affect them.
+// and vacuuming would disturb the measured window. By default a commit is synced to disk before it is confirmed.
+// Advisory locks write nothing, so durability does not affect them.
 func settings(port int, durability store.Durability) []string {
 	all := []string{
 		"listen_addresses=127.0.0.1", "port=" + strconv.Itoa(port), "unix_socket_directories=",
@@ -84,8 +85,8 @@ func settings(port int, durability store.Durability) []string {
 	return args
 }
 
-// start starts a server on a free port of the loopback interface. Access requires a random password, because a
-// superuser can run programs.
+// start starts a server on a free port of the loopback interface. Access requires a random password, because every
+// client logs in as a superuser, and a superuser can run programs on this machine.
 func (s *server) start(ctx context.Context, o store.Options) (err error) {
 	secret := make([]byte, 16)
 	_, _ = rand.Read(secret) // never fails, by its documentation
@@ -117,10 +118,12 @@ func (s *server) start(ctx context.Context, o store.Options) (err error) {
 	return err
 }
 
-// initArgs are the arguments of initdb. md5 is the fastest login, and the password never leaves this machine.
+// initArgs are the arguments of initdb. The login uses md5, because it is the fastest method that checks a password,
+// and the password never leaves this machine.
 const initArgs = "--username=" + superuser + " --auth=md5 --encoding=UTF8 --locale=C --no-sync --no-instructions"
 
-// initialise creates a data directory.
+// initialise creates a data directory with initdb. If initdb fails, the returned error contains the last error that
+// initdb printed.
 func (s *server) initialise(ctx context.Context, p *launch.Process, dir string) error {
 	secret, err := p.File("password", s.password+"\n")
 	if err != nil {
@@ -146,7 +149,7 @@ func (s *server) initialise(ctx context.Context, p *launch.Process, dir string) 
 	return nil
 }
 
-// ownConfig returns the connection options for a server that lockbench started.
+// ownConfig returns the connection options, including the random password, for a server that lockbench started.
 func (s *server) ownConfig(addr string) *pgx.ConnConfig {
 	url := fmt.Sprintf("postgres://%s:%s@%s/%s?sslmode=disable", superuser, s.password, addr, database)
 	config, err := pgx.ParseConfig(url)
@@ -157,7 +160,7 @@ func (s *server) ownConfig(addr string) *pgx.ConnConfig {
 	return config
 }
 
-// ready waits until a login with the password works, which proves that the server is the one that lockbench started.
+// ready waits until a login with the random password succeeds. The login proves that lockbench started this server.
 func (s *server) ready(ctx context.Context, p launch.Starting) error {
 	return launch.Await(ctx, p, lastLine, func(ctx context.Context) error {
 		conn, err := pgx.ConnectConfig(ctx, s.ownConfig(p.Addr()))
@@ -168,8 +171,8 @@ func (s *server) ready(ctx context.Context, p launch.Starting) error {
 	})
 }
 
-// again starts the killed server. Backends that it had just forked may still run and keep its shared memory for a
-// moment, so again retries until that memory is free.
+// again starts the killed server. Backends that the server forked just before the kill may still use the server's
+// shared memory for a moment, so again retries until that memory is free.
 func (s *server) again(ctx context.Context, lose bool) error {
 	start := s.Own[0].Again
 	if lose {
@@ -185,7 +188,8 @@ func (s *server) again(ctx context.Context, lose bool) error {
 	}
 }
 
-// refresh prepares an empty data directory next to the server's, so that initdb takes no time while the server is down.
+// refresh prepares an empty data directory next to the server's data directory, so that initdb does not prolong the
+// time for which the server is down.
 func (s *server) refresh(ctx context.Context, p *launch.Process) error {
 	if _, err := os.Stat(filepath.Join(p.Dir(), freshDir)); err == nil {
 		return nil
@@ -193,7 +197,7 @@ func (s *server) refresh(ctx context.Context, p *launch.Process) error {
 	return s.initialise(ctx, p, freshDir)
 }
 
-// empty replaces the data of the killed server by the directory that refresh has prepared.
+// empty replaces the data directory of the killed server with the empty directory that refresh has prepared.
 func (s *server) empty(ctx context.Context, p *launch.Process) error {
 	if err := s.refresh(ctx, p); err != nil {
 		return err

@@ -13,13 +13,13 @@ import (
 	"github.com/lockbench/lockbench/strategies/gozk"
 )
 
-// observe opens a connection for lockbench's own observation.
+// observe opens a connection whose traffic counts as lockbench's own observation.
 func (s *Server) observe(ctx context.Context, network, addr string) (net.Conn, error) {
 	return s.Meter.Observed.Through(dialer)(ctx, network, addr)
 }
 
-// opened returns the open connections of all instances with this name. The server keeps them itself, because ZooKeeper
-// cannot report which client a connection belongs to.
+// opened returns the open connections of all instances with the given name. lockbench records these connections itself,
+// because ZooKeeper cannot report which client a connection belongs to.
 func (s *Server) opened(name string) *netfault.Conns {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -35,7 +35,7 @@ type instance struct {
 	node gozk.Node
 }
 
-// Connect opens no connection: a lock opens its own session.
+// Connect returns an instance without connections, because a lock opens its own session.
 func (s *Server) Connect(_ context.Context, name string, _ int, detour store.Through) (store.Instance, error) {
 	i := instance{node: s.node}
 	i.node.Dial = s.opened(name).Through(s.Meter.Instance().Through(dialer))
@@ -45,14 +45,14 @@ func (s *Server) Connect(_ context.Context, name string, _ int, detour store.Thr
 	return i, nil
 }
 
-// Nodes returns the one gozk.Node.
+// Nodes returns the gozk.Node with which the lock opens its session.
 func (i instance) Nodes() []any { return []any{i.node} }
 
-// Close does nothing: a lock closes its session.
+// Close does nothing, because a lock closes its own session.
 func (instance) Close() error { return nil }
 
-// RoundTrips creates a node and measures reads of it, and then writes to it, one after the other in the session that
-// observes.
+// RoundTrips creates a node, and measures the time of reads of this node and then of writes to it. It sends these
+// requests one after the other in the session of lockbench's own observation.
 func (s *Server) RoundTrips(ctx context.Context, _ string) (times store.RoundTrips, err error) {
 	err = s.watching.scratch(ctx, s.RunID, func(session *gozk.Session, path string) (err error) {
 		times.PingP50, times.PingP99, err = store.TimeCommand(refusal, func() error {
@@ -72,8 +72,8 @@ func (s *Server) RoundTrips(ctx context.Context, _ string) (times store.RoundTri
 	return times, nil
 }
 
-// Refused returns the error code of a refusal; "" for any other error. A server without a quorum sends no code: it
-// closes the connection.
+// Refused returns the code of an error with which ZooKeeper refuses a request, such as NOAUTH; "" for any other error.
+// A server without a quorum sends no code and closes the connection.
 func (*Server) Refused(err error) string { return refusal(err) }
 
 func refusal(err error) string {

@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// linkTimeout is the timeout of the session that observes.
+	// linkTimeout is the session timeout of lockbench's own session.
 	linkTimeout = 4 * time.Second
 	// reach limits the time to open the first session.
 	reach = 5 * time.Second
@@ -45,8 +45,8 @@ func (k *link) live(ctx context.Context) (*gozk.Session, error) {
 	return session, err
 }
 
-// scratch creates a node for this run, and deletes it after do. The node is ephemeral, so it ends with the session even
-// if lockbench is killed.
+// scratch creates a node for this run, and deletes it after do. The node is ephemeral, so ZooKeeper deletes it with the
+// session even if lockbench is killed.
 func (k *link) scratch(ctx context.Context, runID string, do func(s *gozk.Session, path string) error) error {
 	session, err := k.live(ctx)
 	if err != nil {
@@ -59,7 +59,8 @@ func (k *link) scratch(ctx context.Context, runID string, do func(s *gozk.Sessio
 	return errors.Join(do(session, path), session.Delete(context.WithoutCancel(ctx), path))
 }
 
-// do repeats a request until there is a definite reply, in a new session if the last one has ended.
+// do repeats a request until there is a definite reply. If the session has ended, do sends the request in a new
+// session.
 func (k *link) do(ctx context.Context, ask func(*gozk.Session) error) error {
 	for {
 		session, err := k.live(ctx)
@@ -88,7 +89,7 @@ func (k *link) children(ctx context.Context, path string) (names []string, err e
 	return names, err
 }
 
-// remove deletes a node and everything below it.
+// remove deletes a node and everything below it. A node that does not exist causes no error.
 func (k *link) remove(ctx context.Context, path string) error {
 	for {
 		err := k.do(ctx, func(session *gozk.Session) error { return session.Delete(ctx, path) })
@@ -108,7 +109,7 @@ func (k *link) remove(ctx context.Context, path string) error {
 	}
 }
 
-// close ends the session.
+// close ends the session. ZooKeeper then deletes the session's ephemeral nodes.
 func (k *link) close() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -118,7 +119,7 @@ func (k *link) close() {
 	}
 }
 
-// scan visits the keys below the root.
+// scan calls visit with each lock key that has a node directly below the root.
 func (k *link) scan(ctx context.Context, visit func(key string)) error {
 	names, err := k.children(ctx, cmp.Or(k.node.Root, "/"))
 	slices.Sort(names)
@@ -130,8 +131,8 @@ func (k *link) scan(ctx context.Context, visit func(key string)) error {
 	return err
 }
 
-// Leftovers returns the keys that contain mark, the nodes below them as KEY/NODE, and this process's connections with
-// this name.
+// Leftovers returns the keys that contain mark, the nodes below them as KEY/NODE, and the connections of this process
+// that belong to instances with the given name.
 func (s *Server) Leftovers(ctx context.Context, mark, name string) (results.Leftovers, error) {
 	var left results.Leftovers
 	err := s.watching.scan(ctx, func(key string) {

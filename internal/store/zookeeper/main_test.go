@@ -23,10 +23,9 @@ func TestMain(m *testing.M) {
 	shared.Main(m)
 }
 
-// common is the shared server.
+// common returns the server that the tests of this package share.
 func common(t *testing.T) *Server { return shared.Get(t).(*Server) }
 
-// open opens the servers that the options describe, and closes them when the test ends.
 func open(t *testing.T, o store.Options) *Server { return drive.Open(t, Store(), o).(*Server) }
 
 func opened(ctx context.Context, runID string, o store.Options) (*Server, error) {
@@ -37,7 +36,7 @@ func opened(ctx context.Context, runID string, o store.Options) (*Server, error)
 	return s.(*Server), nil
 }
 
-// connect opens a session as a user would, which ends with the test.
+// connect opens a ZooKeeper session as a client other than lockbench would. The session ends with the test.
 func connect(t *testing.T, node gozk.Node) *gozk.Session {
 	t.Helper()
 	session, err := node.Connect(t.Context(), 10*time.Second)
@@ -48,7 +47,7 @@ func connect(t *testing.T, node gozk.Node) *gozk.Session {
 	return session
 }
 
-// fails expects an error of this kind whose text contains said and no password.
+// fails reports a test failure unless err wraps kind. The text of err must contain `said` and no password.
 func fails(t *testing.T, err, kind error, said string) {
 	t.Helper()
 	if !errors.Is(err, kind) || !strings.Contains(err.Error(), said) {
@@ -59,7 +58,6 @@ func fails(t *testing.T, err, kind error, said string) {
 	}
 }
 
-// variant is the lock that the tests drive.
 func variant(t *testing.T) strategies.Variant {
 	t.Helper()
 	v, err := lock.Strategy().Variant(nil)
@@ -69,7 +67,7 @@ func variant(t *testing.T) strategies.Variant {
 	return v
 }
 
-// run acquires the lock fifty times, after the fault if change sets one.
+// run measures 50 acquisitions of the ZooKeeper lock. change may edit the workload, for example to add a fault.
 func run(t *testing.T, s *Server, change func(*workloads.Spec)) *results.Run {
 	t.Helper()
 	w := drive.Workload(50)

@@ -32,7 +32,7 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// After a restart of a server, its counters continue from their last values.
+// A restart resets the server's counters: 7 packets are followed by 2. The sum must continue and be 10 at the end.
 func TestCountersAfterARestart(t *testing.T) {
 	var c counters
 	for _, now := range []int64{5, 7, 7, 2, 3} {

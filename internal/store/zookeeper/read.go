@@ -15,18 +15,18 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// counters keeps the counters of a server growing over its restarts, at which the server resets them.
+// counters adds up the counters of one server over its restarts. Each restart resets the counters in the server.
 type counters struct {
 	store.RestartCounters
 	mu               sync.Mutex
 	starts, received int64
 }
 
-// Read requests the counters of all servers at the same time and adds them up. A server that is down counts with its
-// last values.
+// Read requests the counters of all servers at the same time and adds them up. If a server is down, Read uses the
+// server's last known values.
 func (s *Server) Read(ctx context.Context) (results.Reading, error) {
 	began := time.Now()
-	all, err := s.looks(ctx)
+	all, err := s.readAllStatus(ctx)
 	if err != nil {
 		return results.Reading{}, fmt.Errorf("read the counters: %w", err)
 	}
@@ -44,7 +44,7 @@ func (s *Server) Read(ctx context.Context) (results.Reading, error) {
 // commands such as srvr.
 const packets = "packet"
 
-// enter adds the counts of a server and returns the sums. If the server did not answer, the last counts stay.
+// enter adds the counts of a server and returns the sums. If the server did not reply, enter keeps its last counts.
 func (c *counters) enter(now status) results.Reading {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -60,7 +60,7 @@ func (c *counters) enter(now status) results.Reading {
 	return r
 }
 
-// dialer opens connections.
+// dialer opens connections without counting their traffic.
 var dialer store.Dialer = new(net.Dialer).DialContext
 
 // ask sends one of ZooKeeper's four-letter words on a new connection, and returns the reply.
@@ -88,20 +88,20 @@ func ask(ctx context.Context, dial store.Dialer, addr, word string) (string, err
 	return string(answer), err
 }
 
-// status is a server's reply to srvr.
+// status contains the values of a server's reply to the command srvr.
 type status struct {
 	version, mode         string // standalone, leader, follower, observer; unknown if it does not permit srvr
 	connections, received int64
 }
 
-// look requests a server's status, and counts the request as a packet of lockbench's own observation.
-func (s *Server) look(ctx context.Context, addr string) (status, error) {
+// countedStatus requests a server's status, and counts the request as a packet of lockbench's own observation.
+func (s *Server) countedStatus(ctx context.Context, addr string) (status, error) {
 	s.Meter.Count(packets)
-	return look(ctx, s.observe, addr)
+	return readStatus(ctx, s.observe, addr)
 }
 
-// look requests a server's status. The error reports that the server does not serve requests.
-func look(ctx context.Context, dial store.Dialer, addr string) (status, error) {
+// readStatus requests a server's status. It returns an error if the server does not serve requests.
+func readStatus(ctx context.Context, dial store.Dialer, addr string) (status, error) {
 	answer, err := ask(ctx, dial, addr, "srvr")
 	switch {
 	case err != nil:
@@ -117,7 +117,7 @@ func look(ctx context.Context, dial store.Dialer, addr string) (status, error) {
 		strings.TrimSuffix(version, ","), told["Mode"], number(told["Connections"]), number(told["Received"]),
 	}
 	if s.version == "" || s.mode == "" || s.mode == "read-only" {
-		return status{}, fmt.Errorf("not a ZooKeeper server that accepts writes: it answered srvr with %.60q", answer)
+		return status{}, fmt.Errorf("not a ZooKeeper server that accepts writes: it replied to srvr with %.60q", answer)
 	}
 	return s, nil
 }
@@ -133,7 +133,7 @@ func fields(answer string) map[string]string {
 	return all
 }
 
-// number parses an integer; it returns 0 for anything else.
+// number parses a decimal integer; it returns 0 for any other text.
 func number(text string) int64 {
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {

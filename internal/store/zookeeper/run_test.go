@@ -19,7 +19,8 @@ import (
 	lock "github.com/lockbench/lockbench/strategies/zookeeper"
 )
 
-// An ensemble reports the roles of its members, and that it has no quorum when a majority is down.
+// TestEnsemble reads the roles of three members. Then it kills two of them: Open must fail quickly with an error that
+// says that there is no quorum.
 func TestEnsemble(t *testing.T) {
 	t.Parallel()
 	s := open(t, store.Options{Topology: "zookeeper:3"})
@@ -70,7 +71,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// leaky is a lock that leaves one queue node behind per Acquire, and does not close its session.
+// leaky is a lock whose Acquire leaves another lock held and whose Close does nothing, so that it leaves queue nodes
+// and sessions behind.
 type leaky struct{ strategies.Locker }
 
 func (l leaky) Acquire(ctx context.Context, key string) (strategies.Lease, error) {
@@ -82,7 +84,8 @@ func (l leaky) Acquire(ctx context.Context, key string) (strategies.Lease, error
 
 func (leaky) Close() error { return nil }
 
-// A run finds and removes the keys and connections that a faulty lock leaves.
+// TestLeftovers runs the lock leaky. The run must report the queue nodes and the sessions that it leaves, and must
+// remove the nodes.
 func TestLeftovers(t *testing.T) {
 	t.Parallel()
 	s := common(t)

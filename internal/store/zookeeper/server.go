@@ -19,7 +19,7 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// Server is the ZooKeeper of a session, a store.Server.
+// Server is the ZooKeeper of a session. It implements store.Server.
 type Server struct {
 	ensemble.Servers
 	node     gozk.Node  // connections opened through it are not counted
@@ -30,7 +30,7 @@ type Server struct {
 	open map[string]*netfault.Conns // connections by name
 }
 
-// Begin finds or starts the servers, see ensemble.Server.
+// Begin implements ensemble.Server. It finds or starts the servers.
 func (s *Server) Begin(ctx context.Context, o store.Options) error {
 	if s.Started {
 		if err := s.start(ctx, o); err != nil {
@@ -47,14 +47,14 @@ func (s *Server) Begin(ctx context.Context, o store.Options) error {
 	return s.watch(ctx)
 }
 
-// looks requests the status of all servers. A server that serves requests has a mode. err reports that too few servers
-// serve requests for locks to work.
-func (s *Server) looks(ctx context.Context) (all []status, err error) {
+// readAllStatus requests the status of all servers. Only the status of a server that serves requests contains a mode.
+// err reports that too few servers serve requests for locks to work.
+func (s *Server) readAllStatus(ctx context.Context) (all []status, err error) {
 	all, problems := make([]status, len(s.node.Servers)), make([]error, len(s.node.Servers))
 	var asking sync.WaitGroup
 	for i, addr := range s.node.Servers {
 		asking.Go(func() {
-			if all[i], problems[i] = s.look(ctx, addr); problems[i] != nil {
+			if all[i], problems[i] = s.countedStatus(ctx, addr); problems[i] != nil {
 				problems[i] = fmt.Errorf("%s: %w", addr, problems[i])
 			}
 		})
@@ -73,15 +73,16 @@ func (s *Server) looks(ctx context.Context) (all []status, err error) {
 	return all, err
 }
 
-// recognise determines the kind and the members of the servers, and describes them.
+// recognise determines whether the servers are a single server or an ensemble, and records their members and version
+// for Describe.
 func (s *Server) recognise(ctx context.Context) error {
-	all, err := s.looks(ctx)
+	all, err := s.readAllStatus(ctx)
 	if err != nil {
 		return err
 	}
 	alone := slices.IndexFunc(all, func(one status) bool { return one.mode == "standalone" })
 	if alone >= 0 && len(all) > 1 {
-		return fmt.Errorf("%w: %s is a standalone server, not a member of an ensemble with the others",
+		return fmt.Errorf("%w: %s is a standalone server, not a member of an ensemble with the other servers",
 			store.ErrConfig, s.node.Servers[alone])
 	}
 	s.Members, s.About.Mode = len(all), "standalone"
@@ -103,7 +104,7 @@ func (s *Server) recognise(ctx context.Context) error {
 	return nil
 }
 
-// watch opens the session that observes, and verifies that the user may create nodes.
+// watch opens the session of lockbench's own observation, and verifies that the user may create nodes.
 func (s *Server) watch(ctx context.Context) error {
 	within, cancel := context.WithTimeout(ctx, reach)
 	defer cancel()
@@ -114,18 +115,18 @@ func (s *Server) watch(ctx context.Context) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, zk.ErrNoNode):
-		return fmt.Errorf("%w: %w: create it, or give the address without it", store.ErrConfig, err)
+		return fmt.Errorf("%w: %w: create the root node, or give an address without a root node", store.ErrConfig, err)
 	case refusal(err) != "":
 		return fmt.Errorf("%w: %w: user or password is wrong, or the user may not create nodes: "+
 			"give user:password in the address or in %s", store.ErrConfig, err, authEnv)
 	}
-	if _, why := s.looks(ctx); why != nil { // the servers were serving a moment ago
+	if _, why := s.readAllStatus(ctx); why != nil { // the servers were serving a moment ago
 		err = errors.Join(err, why)
 	}
 	return fmt.Errorf("%w: %w", ErrUnreachable, err)
 }
 
-// RunIDs identify the processes that lockbench started; they are "" for a user's servers.
+// RunIDs returns one ID per server: address and process ID if lockbench started it, "" for a user's server.
 func (s *Server) RunIDs() []string {
 	ids := make([]string, len(s.node.Servers))
 	for i, o := range s.Own {
@@ -136,11 +137,12 @@ func (s *Server) RunIDs() []string {
 
 // Ping returns an error if too few servers serve requests for locks to work.
 func (s *Server) Ping(ctx context.Context) error {
-	_, err := s.looks(ctx)
+	_, err := s.readAllStatus(ctx)
 	return err
 }
 
-// Settle waits until all servers that lockbench started serve requests, or enough of a user's.
+// Settle waits until all servers that lockbench started serve requests. For a user's servers, Settle only checks once
+// that enough of them serve requests.
 func (s *Server) Settle(ctx context.Context) error {
 	if err := s.Servers.Settle(ctx, s.Ping, ready); err != nil {
 		return err
@@ -151,7 +153,7 @@ func (s *Server) Settle(ctx context.Context) error {
 	return nil
 }
 
-// Close disconnects, and removes the servers that Open started.
+// Close ends the session, and removes the servers that Open started.
 func (s *Server) Close(ctx context.Context) error {
 	if s.watching != nil {
 		s.watching.close()
@@ -164,13 +166,13 @@ func (s *Server) Faults(all []workloads.Fault) store.Injector {
 	return ensemble.Faults{Layout: s.Layout, Network: network.New(all), Own: s.Own, Leader: s.leader}
 }
 
-// leader returns the leader unless it is one of away; nil if there is none.
+// leader returns the leader. It returns nil if there is no leader or the leader is in away.
 func (s *Server) leader(ctx context.Context, away []launch.Started) launch.Started {
 	for _, o := range s.Own {
 		if slices.Contains(away, o) {
 			continue
 		}
-		if status, err := s.look(ctx, o.Addr()); err == nil && status.mode == "leader" {
+		if status, err := s.countedStatus(ctx, o.Addr()); err == nil && status.mode == "leader" {
 			return o
 		}
 	}

@@ -43,8 +43,9 @@ func TestServerInMemory(t *testing.T) {
 	}
 }
 
-// says returns the address of a server that sends this answer to the first line of each connection.
-func says(t *testing.T, answer string) (addr string) {
+// serverThatReplies returns the address of a server that reads one line from each connection, replies with answer and
+// closes it. Without an answer, the server closes each connection at once.
+func serverThatReplies(t *testing.T, answer string) (addr string) {
 	t.Helper()
 	return "zk://" + drive.Serve(t, func(conn net.Conn) {
 		if answer != "" {
@@ -65,9 +66,9 @@ func TestErrorsOfOpen(t *testing.T) {
 		said              string
 	}{
 		"nothing there":        {"zk://127.0.0.1:1", "", store.ErrUnreachable, "connection refused"},
-		"it hangs up":          {says(t, ""), "", store.ErrUnreachable, "127.0.0.1"},
-		"no quorum":            {says(t, notServing), "", store.ErrUnreachable, "quorum"},
-		"read-only":            {says(t, readOnly), "", store.ErrUnreachable, "writes"},
+		"it hangs up":          {serverThatReplies(t, ""), "", store.ErrUnreachable, "127.0.0.1"},
+		"no quorum":            {serverThatReplies(t, notServing), "", store.ErrUnreachable, "quorum"},
+		"read-only":            {serverThatReplies(t, readOnly), "", store.ErrUnreachable, "writes"},
 		"no such root":         {"zk://" + addr + "/nowhere", "", store.ErrConfig, "/nowhere"},
 		"another topology":     {"zk://" + addr, "zookeeper:3", store.ErrConfig, "zookeeper:3"},
 		"two of them":          {"zk://" + addr + "," + addr, "", store.ErrConfig, "alone"},
@@ -87,7 +88,9 @@ func TestErrorsOfOpen(t *testing.T) {
 	}
 }
 
-// The error reports that a user may not create nodes. The address or the environment names the user.
+// TestUser opens a ZooKeeper at a node below which only one user may create nodes. Open must succeed if the address or
+// the environment names this user and the password. If the user or the password is missing or wrong, the error must say
+// so.
 func TestUser(t *testing.T) {
 	addr := common(t).Describe().Address
 	const root = "/guarded"
@@ -110,7 +113,8 @@ func TestUser(t *testing.T) {
 	open(t, store.Options{Address: "zk://" + addr + root})
 }
 
-// The error of a failed start quotes the server's log or names the package to install, and the start leaves no files.
+// ZooKeeper cannot start, because its main class or its package is missing. The error must quote the server's log or
+// name the package to install. No file may be left, even if the start is interrupted.
 func TestFailedStart(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	before := jars

@@ -13,22 +13,23 @@ import (
 	"github.com/lockbench/lockbench/internal/store"
 )
 
-// jars are the jars that zkEnv.sh of Debian's package names, and a jar for the log.
+// jars are the jars that zkEnv.sh of Debian's package lists, and a jar for logging.
 var jars = []string{"/usr/share/java/zookeeper.jar", "/usr/share/java/slf4j-simple.jar"}
 
-// installed returns the Java that runs ZooKeeper on this machine.
+// installed returns the path of the Java that runs ZooKeeper. It returns an error if Java or ZooKeeper is not
+// installed.
 func installed() (java string, err error) {
 	java, err = exec.LookPath("java")
 	if err == nil {
 		_, err = os.Stat(jars[0])
 	}
 	if err != nil {
-		return "", fmt.Errorf("find a Java and ZooKeeper: apt-get install zookeeper: %w", err)
+		return "", fmt.Errorf("find Java and ZooKeeper (apt-get install zookeeper): %w", err)
 	}
 	return java, nil
 }
 
-// start starts servers.
+// start starts the servers that the options request, and records their addresses.
 func (s *Server) start(ctx context.Context, o store.Options) (err error) {
 	err = s.Start(ctx, launch.Fleet{
 		Members: s.Members, Ports: launch.FreePorts(3), Program: installed,
@@ -49,7 +50,7 @@ func (s *Server) start(ctx context.Context, o store.Options) (err error) {
 	return err
 }
 
-// arguments returns the arguments of java. They make it write only to the server's directory.
+// arguments returns the arguments of java, with which ZooKeeper writes only to the server's directory.
 func arguments(dir string, durability store.Durability) []string {
 	sync := "yes"
 	if durability == store.InMemory {
@@ -62,9 +63,9 @@ func arguments(dir string, durability store.Durability) []string {
 	}
 }
 
-// settings are common to all servers. A tick of 100 ms, instead of the default 2 s, allows session timeouts from 200 ms
-// on; a session expires at most one tick late. A member may be out of contact with its leader for syncLimit × 100 ms =
-// 2 s.
+// settings are common to all servers. A tick of 100 ms, instead of the default 2 s, permits session timeouts as short
+// as 200 ms. A session expires at most one tick late. A member may be out of contact with its leader for syncLimit ×
+// 100 ms = 2 s.
 const settings = `tickTime=100
 initLimit=100
 syncLimit=20
@@ -75,8 +76,8 @@ admin.enableServer=false
 4lw.commands.whitelist=mntr,srvr,ruok,stat,isro,dump,cons,conf
 `
 
-// writeFiles deletes the data of server number place, which must not run, and writes its configuration files. The
-// logger prints only warnings and errors.
+// writeFiles deletes the data of server number place, which must not be running, and writes its configuration files.
+// The logger prints only warnings and errors.
 func writeFiles(p *launch.Process, place int, ports [][]int) error {
 	data := filepath.Join(p.Dir(), "data")
 	config := settings + fmt.Sprintf("dataDir=%s\nclientPort=%d\n", data, ports[place][0])
@@ -96,7 +97,8 @@ func writeFiles(p *launch.Process, place int, ports [][]int) error {
 	return err
 }
 
-// ready waits until the server serves clients, for which an ensemble needs a leader.
+// ready waits until the server serves clients. A member of an ensemble serves clients only if the ensemble has a
+// leader.
 func ready(ctx context.Context, p launch.Starting) error {
 	lastWords := func(log string) string {
 		last := "the server printed nothing"
@@ -108,7 +110,7 @@ func ready(ctx context.Context, p launch.Starting) error {
 		return last
 	}
 	return launch.Await(ctx, p, lastWords, func(ctx context.Context) error {
-		_, err := look(ctx, dialer, p.Addr())
+		_, err := readStatus(ctx, dialer, p.Addr())
 		return err
 	})
 }

@@ -1,5 +1,5 @@
 // Package zookeeper is the store ZooKeeper: a server or an ensemble that lockbench starts, or the user's servers. A run
-// leaves no node of its own in the user's tree.
+// leaves none of its nodes in the user's tree.
 package zookeeper
 
 import (
@@ -18,11 +18,11 @@ import (
 	"github.com/lockbench/lockbench/strategies/gozk"
 )
 
-// name is the name of the store.
+// name is the name of the store in the registry and in topologies such as zookeeper:3.
 const name = "zookeeper"
 
-// Store returns the store ZooKeeper. Lockbench starts at most seven members, because every further member slows writes:
-// a larger quorum must confirm each of them.
+// Store returns ZooKeeper as a store of package ensemble. Lockbench starts at most seven members, because each further
+// member enlarges the quorum that must confirm a write, and so makes writes slower.
 func Store() ensemble.Store {
 	return ensemble.Store{
 		Name: name, Official: "ZooKeeper", URLs: []string{"zk"}, Most: 7,
@@ -49,12 +49,12 @@ func init() { store.Register(name, Store()) }
 // ErrUnreachable reports that no ZooKeeper could be reached or started.
 var ErrUnreachable = fmt.Errorf("ZooKeeper %w", store.ErrUnreachable)
 
-// errAddress never repeats the given text: if the text cannot be parsed, any part of it may be a password.
-var errAddress = errors.New("the address of a ZooKeeper must be auto, process or " +
+// errAddress reports a malformed address. It does not quote the address, because any part of it may be a password.
+var errAddress = errors.New("a ZooKeeper address must be auto, process or " +
 	"zk://[user:password@]host:port[,host:port…][/chroot]; percent-encode special characters of a password")
 
-// authEnv names the environment variable for user:password of the digest scheme. Unlike an argument, ps does not show
-// it.
+// authEnv names the environment variable that holds user:password for the digest scheme. With ps, other users of the
+// machine can see arguments but not this variable.
 const authEnv = "LOCKBENCH_ZK_AUTH"
 
 // parseAddress parses a user's address into servers, user and root node.
@@ -67,7 +67,8 @@ func parseAddress(address string) (gozk.Node, error) {
 		rest, ok = rest[at+1:], ok && err == nil
 	}
 	if node.Auth != "" && !strings.Contains(node.Auth, ":") {
-		return gozk.Node{}, errors.New("the user of a ZooKeeper must be user:password, in the address or in " + authEnv)
+		return gozk.Node{}, errors.New("ZooKeeper credentials must have the form user:password, in the address or " +
+			"in " + authEnv)
 	}
 	hosts, chroot, _ := strings.Cut(rest, "/")
 	for host := range strings.SplitSeq(hosts, ",") {
@@ -83,7 +84,7 @@ func parseAddress(address string) (gozk.Node, error) {
 	return node, nil
 }
 
-// hostPort adds ZooKeeper's default port to an address without one.
+// hostPort adds ZooKeeper's default port to an address without a port, and reports whether host and port are valid.
 func hostPort(host string) (server string, valid bool) {
 	const usual = ":2181"
 	name, port, err := net.SplitHostPort(host)
