@@ -16,7 +16,7 @@ type Engine interface {
 	Sweep(ctx context.Context) Swept
 }
 
-// Image describes which image to use for a container and where it comes from.
+// Image names the possible images of a container, in order of preference.
 type Image struct {
 	Wanted   string // requested by the user; "" means any
 	Variable string // environment variable that can request an image
@@ -25,8 +25,8 @@ type Image struct {
 	Offline string
 }
 
-// waysOut returns advice for a user that requests a container when there is no image for it.
-func (i Image) waysOut() string {
+// imageAdvice returns the next steps for a user who requested a container for which no image can be obtained.
+func (i Image) imageAdvice() string {
 	ways := "name an image that Docker has in " + i.Variable + ", or start a process: --redis process"
 	if i.Offline != "" {
 		ways = "docker/setup.sh builds " + i.Offline + " from this machine's redis-server; otherwise " + ways
@@ -35,9 +35,9 @@ func (i Image) waysOut() string {
 }
 
 var (
-	// ErrNoImage reports that Docker has no image to run and that none can be pulled.
-	ErrNoImage = errors.New("no image for a container")
-	// ErrNoEngine reports that the program was built without a client for containers.
+	// ErrNoImage means that Docker has none of the possible images and cannot pull one.
+	ErrNoImage = errors.New("no container image is available")
+	// ErrNoEngine means that the program was built without a client for containers.
 	ErrNoEngine = errors.New("this program was built without a Docker client: " +
 		"import github.com/lockbench/lockbench/docker")
 )

@@ -2,15 +2,17 @@ package launch
 
 import "sync"
 
-// CPUTime sums the CPU time of a server over its processes, of which a restart begins a new one.
+// CPUTime adds up the CPU time of a server over its restarts, each of which begins a new process. It is safe for
+// concurrent use.
 type CPUTime struct {
 	mu          sync.Mutex
 	pid         int     // of the last process; 0 if none is known
 	ended, last float64 // seconds: of all earlier processes, and of the last one
 }
 
-// Read returns the sum in seconds, including all descendants; nil if no process was ever known. pid is the current
-// process, or 0 if it is not known. A process that has ended counts with its value at the last reading.
+// Read returns the total CPU time in seconds, including that of all descendants, or nil if no process was ever known.
+// pid is the server's current process, or 0 if that is not known. For a process that has ended, Read uses the last
+// value that it read.
 func (t *CPUTime) Read(pid int) *float64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -27,7 +29,7 @@ func (t *CPUTime) Read(pid int) *float64 {
 }
 
 // enter records the CPU time that a process has used. Consecutive values of one process may decrease a little, because
-// they count ended threads in ticks and live threads in nanoseconds.
+// the kernel counts the time of ended threads in ticks and that of live threads in nanoseconds.
 func (t *CPUTime) enter(pid int, used float64) {
 	if pid != t.pid {
 		t.ended, t.pid, t.last = t.ended+t.last, pid, 0

@@ -11,8 +11,9 @@ import (
 	"sync"
 )
 
-// Fleet describes how to start the servers of a store: in containers if there is an Image and an Engine answers,
-// otherwise as processes; or only in the requested way.
+// Fleet describes how to start the servers of a store. If the user requests containers or processes, Start tries only
+// what was requested. If the user requests neither, Start tries containers first, provided that Image has a Default,
+// and then processes.
 type Fleet struct {
 	Members int
 	Linked  bool // the members must be able to reach each other
@@ -20,9 +21,10 @@ type Fleet struct {
 	Ports func() ([]int, error)
 	Taken string // a part of the error if the start failed because another process took a port
 	Image Image  // of containers; without a Default no containers are used
-	// Program finds the program for processes. Its error names the package to install.
+	// Program returns the path of the server program for processes. Its error names the package to install.
 	Program func() (path string, err error)
-	// Server returns the definition of member number place, without its Ports. ports holds the ports of every member.
+	// Server returns the definition of the member with the index place, without its Ports. ports holds the ports of every
+	// member.
 	Server func(place int, ports [][]int) Definition
 }
 
@@ -34,7 +36,7 @@ type Request struct {
 	Logf func(format string, args ...any)
 }
 
-// Way describes how the servers were started, in the terms of reports.
+// Way describes how the servers were started, in the words that the report prints.
 type Way struct {
 	Source  string // container or process
 	Image   string // of containers
@@ -42,8 +44,8 @@ type Way struct {
 	Why     string
 }
 
-// Start starts all members in the first way that works. Before that, it removes leftovers of dead runs from this
-// machine. If no way works, the error wraps the errors of the ways.
+// Start removes what killed runs left on this machine, and then starts all members, in containers or as processes. If
+// containers and processes both fail, the error wraps both errors.
 func (f Fleet) Start(ctx context.Context, o Request) (Way, []Started, error) {
 	Sweep(ctx).Log(o.Logf)
 	f.Image.Wanted = cmp.Or(o.Image, os.Getenv(f.Image.Variable))
@@ -78,7 +80,8 @@ type launching struct {
 	asked Request
 }
 
-// inContainers starts all members in containers.
+// inContainers starts all members in containers of the registered Engine. The parameter why is the report's reason for
+// the use of containers.
 func (l launching) inContainers(ctx context.Context, why string) (Way, []Started, error) {
 	way := Way{Source: "container", Why: why}
 	engine, err := OpenEngine(ctx)
@@ -90,7 +93,7 @@ func (l launching) inContainers(ctx context.Context, why string) (Way, []Started
 	if err != nil {
 		err = fmt.Errorf("%w: %w", ErrNoImage, oneLine{err})
 		if l.asked.Address == way.Source {
-			err = fmt.Errorf("%w; %s", err, l.Image.waysOut())
+			err = fmt.Errorf("%w; %s", err, l.Image.imageAdvice())
 		}
 		return way, nil, err
 	}
@@ -100,7 +103,7 @@ func (l launching) inContainers(ctx context.Context, why string) (Way, []Started
 	})
 }
 
-// asProcesses starts all members as processes.
+// asProcesses starts all members as processes. The parameter why is the report's reason for the use of processes.
 func (l launching) asProcesses(ctx context.Context, why string) (Way, []Started, error) {
 	way := Way{Source: "process", Why: why}
 	path, err := l.Program()
@@ -123,11 +126,11 @@ func (l launching) logf(format string, args ...any) {
 	}
 }
 
-// begin starts one server in the chosen way.
+// begin starts one server, in a container or as a process.
 type begin func(ctx context.Context, s Definition) (Started, error)
 
-// members starts all members and completes the Way. If another process takes one of their ports, it starts all of them
-// again on other ports.
+// members starts all members and returns way with their network added. If another process takes a member's port, it
+// starts all members again on other ports. It makes at most five attempts.
 func (l launching) members(ctx context.Context, way Way, begin begin) (Way, []Started, error) {
 	const attempts = 5
 	for attempt := 1; ; attempt++ {
@@ -145,7 +148,7 @@ func (l launching) members(ctx context.Context, way Way, begin begin) (Way, []St
 	}
 }
 
-// pick returns different ports for all members.
+// pick chooses free ports for each member. No two members share a port.
 func (l launching) pick() (all [][]int, err error) {
 	used := map[int]bool{}
 	for len(all) < l.Members {
@@ -164,8 +167,8 @@ func (l launching) pick() (all [][]int, err error) {
 	return all, nil
 }
 
-// together starts all members at the same time, because a member may become ready only when a majority runs. If one
-// fails, it closes the others.
+// together starts all members at the same time, because a member may become ready only when a majority runs. If a
+// member fails, together closes the others.
 func (l launching) together(ctx context.Context, ports [][]int, begin begin) ([]Started, error) {
 	started, problems := make([]Started, l.Members), make([]error, l.Members)
 	// If one member cannot start, the others must not wait for it.
@@ -206,7 +209,8 @@ func causes(ctx context.Context, problems []error) []error {
 	return slices.DeleteFunc(slices.Clone(problems), givenUp)
 }
 
-// oneLine is an error whose text is on one line.
+// oneLine wraps an error and replaces line breaks in its text with semicolons, so that it can be part of a longer
+// sentence.
 type oneLine struct{ error }
 
 func (e oneLine) Error() string {

@@ -10,11 +10,11 @@ import (
 	"testing"
 )
 
-// fakeEngine is an Engine whose Obtain and Run succeed or return these errors.
+// fakeEngine is an Engine whose Obtain and Run return the errors in its fields. They succeed if the errors are nil.
 type fakeEngine struct {
 	Engine
-	none   error // Obtain's
-	broken error // Run's
+	none   error // error of Obtain
+	broken error // error of Run
 }
 
 func (e fakeEngine) Obtain(context.Context, Image, func(string, ...any)) (string, error) {
@@ -33,7 +33,8 @@ type fakeContainer struct{ Started }
 
 func (fakeContainer) Network() string { return OnHost }
 
-// Start tries the ways in a fixed order, and the Way or the error reports the reason.
+// Whether Start uses containers or processes must depend on the request, on the available images and on whether the
+// engine works. The returned Way or error must give the reason.
 func TestWays(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	noHost := errors.New("no such host")
@@ -49,7 +50,7 @@ func TestWays(t *testing.T) {
 		noImage            error
 		container, process error
 		want               Way
-		wrong              string // in the error
+		wrong              string // part of the error's text
 		is                 error
 	}{
 		"a container first":   {want: inContainer(works)},
@@ -74,7 +75,7 @@ func TestWays(t *testing.T) {
 		},
 		"no image": {
 			noImage: noHost,
-			want:    asProcess(instead + "no image for a container: no such host"),
+			want:    asProcess(instead + "no container image is available: no such host"),
 		},
 		"no image, asked for": {
 			fleet: Fleet{Image: Image{Variable: "SOME_IMAGE"}}, asked: Request{Address: "container"},
@@ -128,8 +129,8 @@ func TestWays(t *testing.T) {
 	}
 }
 
-// If another process takes a port, all members start again on other ports. Other failures are not retried. A failed
-// start leaves no files.
+// If another process takes a port, Start must start all members again on other ports. It must not retry after any other
+// failure. A failed start must leave no files.
 func TestFleetOnTakenPorts(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	for taken, want := range map[error]int{errors.New("port taken"): 2, errors.New("broken"): 1} {

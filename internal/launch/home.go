@@ -11,22 +11,22 @@ import (
 
 // A home is a directory for one server, in the directory for temporary files. The lockbench process that started the
 // server keeps the home locked. The kernel ends the lock with the process, however the process ends, so an unlocked
-// home is abandoned. This works whatever process ID the owner had, and in whatever PID namespace. Locks exist on Linux
-// only; on other systems no home counts as abandoned.
+// home is abandoned. Unlike a recorded process ID, the lock works across PID namespaces, and no later process can be
+// mistaken for the owner. Homes are locked on Linux only. On other systems no home counts as abandoned.
 
-// The prefixes of the names of homes.
+// These prefixes of directory names distinguish the homes of processes from those of containers.
 const (
 	homeOfProcess   = "lockbench-server-"
 	homeOfContainer = "lockbench-container-"
 )
 
-// Home is a home that this process has locked.
+// Home is a server's directory that this process has locked.
 type Home struct {
 	Dir  string
 	lock io.Closer // nil on systems without these locks
 }
 
-// errLocked is the error for the home of a live lockbench process.
+// errLocked means that a live lockbench process has locked the home, so it must not be removed.
 var errLocked = errors.New("another process has locked the directory")
 
 // newHome creates a home and locks it.
@@ -49,11 +49,12 @@ func newHome(prefix string) (Home, error) {
 	}
 }
 
-// HomeOfContainer creates a home that stays empty. The container's label names it, see Abandoned.
+// HomeOfContainer creates a home that stays empty. The container has a label with the path of the home, which a later
+// call to Abandoned needs.
 func HomeOfContainer() (Home, error) { return newHome(homeOfContainer) }
 
-// Abandoned returns the home of a container if its lockbench has ended. The home is locked for the caller, who removes
-// the container and then the home.
+// Abandoned returns the home of a container if the lockbench process that started the container has ended. The home is
+// then locked. The caller must remove the container first, and then the home.
 func Abandoned(dir string) (Home, bool) {
 	if !filepath.IsAbs(dir) || !strings.HasPrefix(filepath.Base(dir), homeOfContainer) {
 		return Home{}, false
@@ -61,8 +62,8 @@ func Abandoned(dir string) (Home, bool) {
 	return abandoned(dir)
 }
 
-// abandoned locks and returns a home, unless another process has locked it. Every user can create files in the
-// directory for temporary files, so abandoned accepts only a directory that no other user can write to.
+// abandoned locks and returns a home. It returns false if another process has locked the home. Every user can create
+// files in the directory for temporary files, so abandoned accepts only a directory that no other user can write to.
 func abandoned(dir string) (Home, bool) {
 	about, err := os.Lstat(dir)
 	if err != nil || !ours(about) {
@@ -72,7 +73,7 @@ func abandoned(dir string) (Home, bool) {
 	return Home{dir, lock}, err == nil
 }
 
-// Leave releases the lock, so that a later sweep finds the home.
+// Leave releases the lock and keeps the directory, so that a later sweep finds the home.
 func (h Home) Leave() {
 	if h.lock != nil {
 		_ = h.lock.Close() // nothing was written

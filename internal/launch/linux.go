@@ -18,7 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// bind makes the kernel kill the child when the thread that starts it ends, even by SIGKILL.
+// bind makes the kernel kill the child when the thread that starts the child ends, even if SIGKILL ends this process.
 func bind(cmd *exec.Cmd) { cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL }
 
 // lockDir locks a directory until the returned Closer is closed or this process ends. It does not follow a symbolic
@@ -41,8 +41,8 @@ func lockDir(dir string) (io.Closer, error) {
 	return file, nil
 }
 
-// stat returns the fields of /proc/PID/stat from the third field (the state) on, see proc_pid_stat(5); nil if the
-// process does not exist or has ended.
+// stat returns the fields of /proc/PID/stat from the third field (the state) on, as documented in proc_pid_stat(5). It
+// returns nil if the process does not exist or has ended.
 func stat(pid int) []string {
 	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
 	if err != nil {
@@ -79,8 +79,9 @@ func descendants(pid int) []int {
 	return all
 }
 
-// childless reports whether a process certainly has no children, as is usual for Redis. It avoids a search through all
-// processes of the machine, which may be thousands. Some kernels do not list the children of a thread.
+// childless reports whether a process certainly has no children, as is usual for Redis. A true result saves a search
+// through all processes of the machine, which may be thousands. On a kernel that does not list the children of a
+// thread, childless returns false.
 func childless(pid int) bool {
 	for range 2 { // a thread that ends passes its children to another thread, whose list may already have been read
 		lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid)) // the pattern is valid
@@ -96,8 +97,8 @@ func childless(pid int) bool {
 	return true
 }
 
-// endAll kills processes in this order and waits up to 5 s for their end, so that what they occupy, such as a port, is
-// free.
+// endAll kills processes in the given order. It waits up to 5 s for them to exit, so that their resources, such as
+// ports, are free afterwards.
 func endAll(all []int) {
 	for _, pid := range all {
 		if process, err := os.FindProcess(pid); err == nil {
@@ -113,7 +114,7 @@ func endAll(all []int) {
 }
 
 // cpuOf returns the CPU time in seconds of a process and its descendants, including those that have ended and were
-// waited for; nil if the process is not known.
+// waited for. It returns nil if none of these processes exists.
 func cpuOf(pid int) *float64 {
 	var seconds float64
 	known := false
@@ -123,7 +124,7 @@ func cpuOf(pid int) *float64 {
 			continue
 		}
 		known = true
-		// If many processes each use little time, the ticks in stat round it down to nothing.
+		// A process that has used less than a tick counts as 0 in stat. With many such processes, the error would be large.
 		seconds += max(ticks(fields[14-3:16-3]), running(member)) + ticks(fields[16-3:18-3])
 	}
 	if !known {
@@ -132,7 +133,7 @@ func cpuOf(pid int) *float64 {
 	return &seconds
 }
 
-// ticks sums times from stat, and returns seconds.
+// ticks converts fields of /proc/PID/stat from clock ticks to seconds and returns their sum.
 func ticks(fields []string) float64 {
 	const perSecond = 100 // USER_HZ, the same on all architectures that Go knows
 	var sum float64
@@ -143,8 +144,8 @@ func ticks(fields []string) float64 {
 	return sum / perSecond
 }
 
-// running returns the run time of a process's live threads in seconds, with a resolution of a nanosecond; 0 if the
-// kernel does not report it.
+// running returns the run time of a process's live threads in seconds, with a resolution of a nanosecond, or 0 if the
+// kernel does not report run times.
 func running(pid int) float64 {
 	threads, _ := filepath.Glob(filepath.Join("/proc", strconv.Itoa(pid), "task", "*", "schedstat"))
 	var sum float64

@@ -9,13 +9,14 @@ import (
 	"syscall"
 )
 
-// These systems have no /proc. Servers outlive their lockbench there, so their directories are not locked and remain.
+// On these systems, which have no /proc, a server outlives a killed lockbench. Its directory is not locked, and no
+// sweep removes it.
 
 func bind(*exec.Cmd) {}
 
 func lockDir(string) (io.Closer, error) { return nil, errors.ErrUnsupported }
 
-// Runs returns false, because it needs Linux.
+// Runs always returns false, because without /proc the program of a process is not known.
 func Runs(int, ...string) bool { return false }
 
 func descendants(int) []int { return nil }

@@ -11,7 +11,8 @@ import (
 )
 
 // Servers get ports from lowestPort to OutgoingPorts-1. From OutgoingPorts on, Linux uses ports for outgoing
-// connections (other systems begin later), and such a connection could take a server's port while the server starts.
+// connections, and such a connection could take a server's port while the server starts. On other systems the range of
+// ports for outgoing connections begins at a higher number.
 const (
 	lowestPort    = 10_000
 	OutgoingPorts = 32_768
@@ -61,8 +62,8 @@ func Free(port int) error {
 // restarts after a kill.
 type Kept []io.Closer
 
-// Keep reserves ports. It works only on Linux. If another process takes a port in spite of it, the server's next start
-// reports that.
+// Keep reserves ports. It skips ports that it cannot reserve, which are all ports on systems other than Linux. If
+// another process takes a port that is not reserved, the server's next start returns an error.
 func Keep(ports []int) (kept Kept) {
 	for _, port := range ports {
 		if socket, err := keep(port); err == nil {

@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// Process is a server that lockbench started on a free loopback port. Its working directory is temporary. Its methods
-// are safe for concurrent use.
+// Process is a server that lockbench started as a process, on free loopback ports and with a temporary working
+// directory. It implements Started. Its methods are safe for concurrent use.
 type Process struct {
 	of   Definition
 	kept Kept   // reserves its ports until Close, also after Kill
@@ -77,7 +77,7 @@ func (p *Process) furnish() error {
 	return os.Chmod(p.home.Dir, 0o711) // the server's user must be able to enter the working directory
 }
 
-// Again restarts the ended server with the data in its directory, on the same port.
+// Again restarts the server, which has ended, with the data in its directory and on the same port.
 func (p *Process) Again(ctx context.Context) error {
 	log, err := os.OpenFile(filepath.Join(p.home.Dir, logFile), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
@@ -145,11 +145,11 @@ func (p *Process) Command(path string, args ...string) (*exec.Cmd, error) {
 	return cmd, detach(cmd, p.of.Process.User)
 }
 
-// Dir returns its working directory.
+// Dir returns the path of the server's working directory.
 func (p *Process) Dir() string { return p.dir }
 
-// File writes a file outside the working directory that only the server's user can read and that this user cannot
-// replace. It returns the path.
+// File writes a file outside the working directory and returns its path. Only the server's user can read the file, and
+// this user cannot replace it.
 func (p *Process) File(name, contents string) (string, error) {
 	file := filepath.Join(p.home.Dir, name)
 	if err := os.WriteFile(file, []byte(contents), 0o600); err != nil {
@@ -158,15 +158,15 @@ func (p *Process) File(name, contents string) (string, error) {
 	return file, handOver(file, p.of.Process.User)
 }
 
-// Place returns the server's location.
+// Place returns the address and the directory that the definition of the server uses.
 func (p *Process) Place() Location {
 	return Location{Bind: "127.0.0.1", Port: p.of.Ports[0], Dir: p.dir}
 }
 
-// Addr returns host:port.
+// Addr returns the address for clients as host:port.
 func (p *Process) Addr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(p.of.Ports[0])) }
 
-// Network returns "loopback".
+// Network returns "loopback", because every Process listens only on the loopback interface.
 func (p *Process) Network() string { return "loopback" }
 
 // Began returns the time of the last start.
@@ -176,7 +176,7 @@ func (p *Process) Began() time.Time {
 	return p.began
 }
 
-// PID returns the process ID of the last start.
+// PID returns the process ID that the server got at its last start.
 func (p *Process) PID() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -202,10 +202,10 @@ func (p *Process) Ended(context.Context) bool {
 	}
 }
 
-// Kill ends the server and its children with SIGKILL and waits for their end. It is no error if they have already
-// ended. The parent is stopped while its children are killed: if PostgreSQL's processes outlived it for moments, they
-// would end in good order, and each would pass its locks on. Stopping the children would not be enough, because their
-// threads continue until the one that received SIGSTOP is scheduled.
+// Kill ends the server and its children with SIGKILL and waits until they have exited. It returns nil if they had
+// exited before. It stops the parent while it kills the children, because PostgreSQL's processes shut down in an
+// orderly way if they see their parent end, and then pass their locks on to waiters. Stopping only the children would
+// not suffice, because the threads of a process continue until the thread that received SIGSTOP is scheduled.
 func (p *Process) Kill(ctx context.Context) error {
 	p.mu.Lock()
 	cmd, exited := p.cmd, p.exited
@@ -245,8 +245,8 @@ func (p *Process) signal(what string, send func(*os.Process) error) error {
 	return nil
 }
 
-// CPU returns the CPU time in seconds of the server and its children since its first start, including those that have
-// ended; nil if not known.
+// CPU returns the CPU time in seconds of the server and its children since its first start, including processes that
+// have ended. It returns nil if the CPU time is not known.
 func (p *Process) CPU() *float64 {
 	if p.Ended(context.Background()) { // its PID may now belong to another process
 		return p.used.Read(0)

@@ -22,8 +22,9 @@ import (
 	"github.com/lockbench/lockbench/internal/testkit/poll"
 )
 
-// servesEnv makes the test binary play a server with a child. heirsEnv, a directory, gives that server more children.
-// orphanEnv makes the test binary play a lockbench that has started such a server and is about to be killed.
+// If one of these variables is set, the test binary acts as another program. With servesEnv it is a server with a
+// child. With heirsEnv, which names a directory, the server has twenty more children. With orphanEnv it is a lockbench
+// that has started such a server and that the test kills.
 const (
 	servesEnv = "LOCKBENCH_TEST_SERVES"
 	heirsEnv  = "LOCKBENCH_TEST_HEIRS"
@@ -47,7 +48,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// serve listens on the address in the arguments, and sends every client the PID of its child.
+// serve is a server. It starts a child, listens on the address in its arguments, and sends every client the child's
+// PID.
 func serve() {
 	listener, err := net.Listen("tcp", os.Args[1])
 	if err != nil {
@@ -79,7 +81,7 @@ func serve() {
 	}
 }
 
-// program returns the definition of a server that is this test binary.
+// program returns the definition of a server whose program is this test binary.
 func program(t *testing.T) Definition {
 	t.Helper()
 	self, err := os.Executable()
@@ -104,7 +106,7 @@ func program(t *testing.T) Definition {
 	}
 }
 
-// childOf requests the PID of a server's child.
+// childOf connects to the server and returns the PID of the server's child, which the server sends.
 func childOf(p Starting) (int, error) {
 	conn, err := net.DialTimeout("tcp", p.Addr(), 10*time.Second)
 	if err != nil {
@@ -134,7 +136,6 @@ func start(t *testing.T, of Definition) (*Process, int) {
 	return p, child
 }
 
-// must ends the test if there is an error.
 func must(t *testing.T, errs ...error) {
 	t.Helper()
 	if err := errors.Join(errs...); err != nil {
@@ -142,7 +143,7 @@ func must(t *testing.T, errs ...error) {
 	}
 }
 
-// state returns the state of a process from /proc; "" if it has ended.
+// state returns the state of a process from /proc, or "" if it has ended.
 func state(pid int) string {
 	if fields := stat(pid); fields != nil {
 		return fields[0]
@@ -150,11 +151,11 @@ func state(pid int) string {
 	return ""
 }
 
-// Kill, Pause and Resume of a server also affect its children.
-func TestTheWholeTree(t *testing.T) {
+// Kill, Pause and Resume of a server must also affect its children.
+func TestControlsIncludeChildProcesses(t *testing.T) {
 	p, child := start(t, program(t))
 	ctx := t.Context()
-	// A Ctrl-C in the terminal goes to the whole process group.
+	// A Ctrl-C in the terminal goes to the whole process group, so the server must be in a different one.
 	if group, err := syscall.Getpgid(p.PID()); err != nil || group == syscall.Getpgrp() {
 		t.Errorf("it is in our process group %d, %v", group, err)
 	}
@@ -190,9 +191,9 @@ func TestTheWholeTree(t *testing.T) {
 	}
 }
 
-// When a server is killed, none of its children sees the parent end. A child that ended in good order would pass its
-// locks on to waiters.
-func TestNobodySurvivesTheParent(t *testing.T) {
+// When a server is killed, none of its children may notice the end of the parent. A child that noticed it could shut
+// down in an orderly way and so pass its locks on to waiters, unlike in a crash.
+func TestKillLeavesNoChildren(t *testing.T) {
 	seen := t.TempDir()
 	server := program(t)
 	server.Process.Env = append(server.Process.Env, heirsEnv+"="+seen)
@@ -203,9 +204,9 @@ func TestNobodySurvivesTheParent(t *testing.T) {
 	}
 }
 
-// While a killed server is down, FreePort does not return its ports and no outgoing connection uses them, so the server
-// can restart on them. Once it is closed, the ports are free.
-func TestPortsAreKept(t *testing.T) {
+// While a killed server is down, FreePort must not return its ports and no outgoing connection may use them, so that
+// the server can restart on them. After Close, the ports must be free.
+func TestPortsStayReserved(t *testing.T) {
 	kept := program(t)
 	var err error
 	kept.Ports, err = FreePorts(2)()
@@ -231,7 +232,7 @@ func TestPortsAreKept(t *testing.T) {
 	}
 }
 
-// The error of a failed start contains the end of the server's log, and the start leaves no files.
+// If a server cannot start, the error must contain the end of its log, and no files may be left.
 func TestFailedStart(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	broken := program(t)
@@ -262,8 +263,8 @@ func TestHelperOrphan(t *testing.T) {
 	select {} // until it is killed
 }
 
-// When a lockbench is killed, its servers end with it and a sweep removes their directories. The servers of a live
-// lockbench remain.
+// The test kills a lockbench that has started a server. The server must end with it, and a sweep must remove the
+// server's directory. The servers of a live lockbench must remain.
 func TestSweep(t *testing.T) {
 	mine, child := start(t, program(t))
 	lockbench := exec.Command(os.Args[0], "-test.run=^TestHelperOrphan$")
@@ -291,8 +292,8 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// On a machine without an engine, SweepMachine removes everything but containers, and reports once that it skipped
-// those.
+// If the program has no client for containers, SweepMachine must remove the directories and report once that it skipped
+// the containers.
 func TestSweepMachineWithoutAnEngine(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	if swept := SweepMachine(t.Context()); len(swept.Skipped) != 1 ||
@@ -301,7 +302,8 @@ func TestSweepMachineWithoutAnEngine(t *testing.T) {
 	}
 }
 
-// A reading of the same process that decreases a little is not a restart. A reading of another process is.
+// A CPU time that is slightly smaller than the last one of the same process must not count as a restart. A CPU time of
+// another process must count as a restart.
 func TestCPUTime(t *testing.T) {
 	t.Parallel()
 	var used CPUTime

@@ -15,13 +15,13 @@ type Definition struct {
 	Ports []int  // the ports on which it listens, the first for clients
 	// Args returns the arguments of a process, or the program and its arguments in a container.
 	Args func(at Location) []string
-	// Ready waits until the server answers. It also returns when ctx ends or the server has ended.
+	// Ready waits until the server can serve clients. It returns an error if ctx is cancelled or the server ends first.
 	Ready     func(ctx context.Context, s Starting) error
 	Process   Program
 	Container Container
 }
 
-// Location is where a server listens and keeps its files.
+// Location describes where a server listens and keeps its files, for the server's arguments.
 type Location struct {
 	Bind      string
 	Port      int
@@ -37,7 +37,8 @@ type Program struct {
 	User string   // the user to run as if this process is root; "" means root
 	// Prepare creates the files that the server needs in its directory before the first start; nil means none.
 	Prepare func(ctx context.Context, p *Process) error
-	// Empty removes the server's data from its directory after it has ended; nil means that the data cannot be removed.
+	// Empty removes the server's data from its directory after the server has ended. If Empty is nil, the data cannot be
+	// removed.
 	Empty func(ctx context.Context, p *Process) error
 }
 
@@ -47,22 +48,22 @@ type Container struct {
 	// Network is OnHost, OnPort or "", which means the faster of the two that works.
 	Network string
 	Inside  int // the port inside the container that is published
-	// Files are written into the container before it starts. The map holds their contents by absolute path.
+	// Files maps absolute paths to the contents of files that are written into the container before it starts.
 	Files map[string]string
-	// Empty are the files that replace the server's data: their contents, by path in the working directory.
+	// Empty maps the path of each data file, relative to the working directory, to the contents that replace the data.
 	Empty map[string]string
 	// Listens is a text that appears in the log when the server listens; "" if there is none.
 	Listens string
 	Logf    func(format string, args ...any) // nil means no reports
 }
 
-// The networks of containers.
+// The values of Container.Network: the host's network, or a network of the engine with a published port.
 const (
 	OnHost = "host"
 	OnPort = "published port"
 )
 
-// Starting is a started server that may not answer yet.
+// Starting is a server that has been started but may not reply to clients yet.
 type Starting interface {
 	Addr() string                   // host:port, always the same
 	Log(ctx context.Context) string // output since its last start
@@ -77,14 +78,14 @@ type Started interface {
 	Network() string // loopback, host or published port
 	// PID is the server's process ID on this machine; 0 if not known.
 	PID() int
-	Kill(ctx context.Context) error // with SIGKILL; no error if it has already ended
+	Kill(ctx context.Context) error // with SIGKILL; nil if the server has already ended
 	Pause(ctx context.Context) error
 	Resume(ctx context.Context) error
 	Again(ctx context.Context) error // starts the ended server with its data
-	Anew(ctx context.Context) error  // kills it and starts it without data
-	// CPU returns the CPU time in seconds of its processes since its first start; nil if not known.
+	Anew(ctx context.Context) error  // kills the server and starts it without data
+	// CPU returns the CPU time in seconds of the server's processes since its first start, or nil if not known.
 	CPU() *float64
-	Close(ctx context.Context) error // ends it and removes all its files
+	Close(ctx context.Context) error // kills the server and removes all its files
 }
 
 // Each calls do for all servers at the same time, and joins the errors.
@@ -102,11 +103,12 @@ func Each[S interface{ Addr() string }](ctx context.Context, servers []S, do fun
 	return errors.Join(wrong...)
 }
 
-// StartTimeout limits a start, which takes about two seconds, on a very slow machine.
+// StartTimeout is the time limit for the start of a server. A start usually takes about two seconds, but it takes far
+// longer on a very slow machine.
 const StartTimeout = time.Minute
 
-// Await calls ask until it succeeds, for at most StartTimeout. If the server ends instead, the error is the text that
-// said extracts from its log.
+// Await calls ask every 5 ms until it succeeds, for at most StartTimeout. If the server ends first, Await returns an
+// error with the text that the parameter said extracts from the server's log.
 func Await(ctx context.Context, s Starting, said func(log string) string, ask func(ctx context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, StartTimeout)
 	defer cancel()
@@ -115,7 +117,7 @@ func Await(ctx context.Context, s Starting, said func(log string) string, ask fu
 	for {
 		err := ask(ctx)
 		switch {
-		case s.Ended(ctx): // the answer, if any, came from another server
+		case s.Ended(ctx): // a reply, if any, came from another server
 			return errors.New(said(s.Log(ctx)))
 		case err == nil:
 			return nil
@@ -130,7 +132,7 @@ func Await(ctx context.Context, s Starting, said func(log string) string, ask fu
 	}
 }
 
-// LastLine returns the last line of a log.
+// LastLine returns the last line of a log, or a remark if the log is empty.
 func LastLine(log string) string {
 	lines := strings.Split(strings.TrimSpace(log), "\n")
 	if last := strings.TrimSpace(lines[len(lines)-1]); last != "" {

@@ -8,27 +8,28 @@ import (
 	"path/filepath"
 )
 
-// Swept lists what a sweep of this machine removed.
+// Swept lists what a sweep of this machine removed and skipped.
 type Swept struct {
 	Containers  []string // IDs
 	Directories []string
 	Skipped     []string // what was not examined or not removed, with the reason
 }
 
-// Add adds what another sweep removed.
+// Add appends the lists of other, which is another sweep of this machine.
 func (s *Swept) Add(other Swept) {
 	s.Containers = append(s.Containers, other.Containers...)
 	s.Directories = append(s.Directories, other.Directories...)
 	s.Skipped = append(s.Skipped, other.Skipped...)
 }
 
-// Log reports what was removed, if anything, and what was skipped. logf may be nil.
+// Log calls logf once with the number of removed containers and directories, if any, and once for each thing that was
+// skipped. logf may be nil.
 func (s Swept) Log(logf func(format string, args ...any)) {
 	if logf == nil {
 		return
 	}
 	if n := len(s.Containers) + len(s.Directories); n > 0 {
-		logf("removed what a killed lockbench left: %d containers, %d directories", len(s.Containers),
+		logf("removed leftovers of a killed lockbench: %d containers, %d directories", len(s.Containers),
 			len(s.Directories))
 	}
 	for _, skipped := range s.Skipped {
@@ -36,7 +37,8 @@ func (s Swept) Log(logf func(format string, args ...any)) {
 	}
 }
 
-// SweepMachine is Sweep, and also removes the containers of killed lockbench processes if an Engine answers.
+// SweepMachine does what Sweep does, and also removes the containers of killed lockbench processes. If no Engine
+// responds, it records the containers as skipped, with the reason.
 func SweepMachine(ctx context.Context) Swept {
 	swept := Sweep(ctx)
 	engine, err := OpenEngine(ctx)
@@ -51,8 +53,8 @@ func SweepMachine(ctx context.Context) Swept {
 	return swept
 }
 
-// Sweep removes the directories of servers whose lockbench was killed; the servers themselves ended with it. It does
-// not touch directories of a live lockbench or of another user.
+// Sweep removes the directories of servers whose lockbench was killed. The servers themselves ended together with
+// lockbench. It does not touch directories of a live lockbench or of another user.
 func Sweep(ctx context.Context) Swept {
 	var swept Swept
 	dirs, _ := filepath.Glob(filepath.Join(os.TempDir(), homeOfProcess+"*")) // the pattern is valid

@@ -15,7 +15,8 @@ import (
 	"github.com/lockbench/lockbench/internal/testkit/poll"
 )
 
-// left creates the home of a server whose lockbench has ended.
+// left creates the home directory of a server whose lockbench has ended, and returns its path. name is the end of the
+// directory's name.
 func left(t *testing.T, name string) string {
 	t.Helper()
 	dir := filepath.Join(os.TempDir(), homeOfProcess+name)
@@ -23,7 +24,8 @@ func left(t *testing.T, name string) string {
 	return dir
 }
 
-// sweptInTime runs a sweep, and fails the test if the sweep blocks on a file that another user has planted.
+// sweptInTime runs a sweep and returns its result. If the sweep blocks, for example on a file that another user has
+// planted, the test fails after a minute.
 func sweptInTime(t *testing.T) Swept {
 	t.Helper()
 	ended := make(chan Swept, 1)
@@ -37,9 +39,9 @@ func sweptInTime(t *testing.T) Swept {
 	}
 }
 
-// Every user can create files in the directory for temporary files. Sweep removes only directories that belong to this
-// user and that no other user can write to.
-func TestSweepTrustsOurOwnAlone(t *testing.T) {
+// Every user can create files in the directory for temporary files. Sweep must remove only directories that belong to
+// this user and that no other user can write to.
+func TestSweepTrustsOnlyOwnDirectories(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	kept := map[string]string{
 		"a directory in which others can write": left(t, "everybodys"),
@@ -73,9 +75,9 @@ func TestSweepTrustsOurOwnAlone(t *testing.T) {
 	}
 }
 
-// A server's user owns only its working directory. Files that root writes for the server are outside it, so that user
-// cannot replace them by links.
-func TestTheServersUserPlantsNoLinks(t *testing.T) {
+// A server's user owns only the working directory. lockbench writes its files for the server outside that directory, so
+// that this user cannot replace them with links to root's files.
+func TestServerUserCannotPlantLinks(t *testing.T) {
 	const secret, untouched = "secret", "of root alone"
 	if _, err := lookUp("nobody"); os.Geteuid() != 0 || err != nil {
 		t.Skipf("only root runs servers as another user: %v", err)
@@ -121,7 +123,8 @@ func TestTheServersUserPlantsNoLinks(t *testing.T) {
 	}
 }
 
-// A home is abandoned once its lock has ended, and has one owner at a time.
+// A home must count as abandoned once its owner has released the home's lock. Only one sweep at a time may then lock
+// the home.
 func TestHome(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	home, err := HomeOfContainer()
@@ -159,8 +162,8 @@ func newProcessHome(t *testing.T) string {
 	return home.Dir
 }
 
-// Sweeps do not remove a home that is being created.
-func TestSweepsDuringTheMakingOfHomes(t *testing.T) {
+// Sweeps that run while homes are being created must not remove any of these homes.
+func TestSweepDuringHomeCreation(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	made := make(chan struct{})
 	var sweeps sync.WaitGroup

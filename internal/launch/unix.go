@@ -25,7 +25,7 @@ func detach(cmd *exec.Cmd, as string) error {
 	return nil
 }
 
-// lookUp returns the user's credentials; nil if lockbench does not run as root or the name is empty.
+// lookUp returns the credentials of the named user, or nil if lockbench does not run as root or the name is empty.
 func lookUp(name string) (*syscall.Credential, error) {
 	if name == "" || os.Getuid() != 0 {
 		return nil, nil //nolint:nilnil // no user, and no error

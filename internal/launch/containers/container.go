@@ -24,13 +24,14 @@ import (
 	"github.com/lockbench/lockbench/internal/launch"
 )
 
-// ownerLabel is the label that holds the path of a container's home, which its lockbench has locked.
+// ownerLabel is the label that holds the path of a container's home directory. The lockbench process that started the
+// container keeps this directory locked.
 const ownerLabel = "lockbench.owner"
 
-// startTimeout limits the creation of a container on a very slow machine.
+// startTimeout is the time limit for the creation of a container. It is long enough for a very slow machine.
 const startTimeout = 20 * time.Second
 
-// contained is a server in a container. It is a launch.Started.
+// contained is a server in a container. It implements launch.Started.
 type contained struct {
 	docker    *docker
 	of        launch.Definition
@@ -45,7 +46,7 @@ type contained struct {
 	pid   int // 0 until PID finds it
 }
 
-// Run starts a container. On Linux it prefers the host's network, because a published port costs more than half of the
+// Run starts a container. On Linux it prefers the host's network, because a published port more than halves the
 // throughput. If Docker runs in a virtual machine, the server is not reachable on the host's network; then Run uses a
 // published port, unless the host's network was requested.
 func (d *docker) Run(ctx context.Context, of launch.Definition) (launch.Started, error) {
@@ -66,7 +67,7 @@ func (d *docker) Run(ctx context.Context, of launch.Definition) (launch.Started,
 }
 
 var (
-	errOutOfReach = errors.New("the container runs but does not answer at its address")
+	errOutOfReach = errors.New("the container runs but accepts no connection at its address")
 	errNoHost     = errors.New("containers can reach each other only on the host's network, " +
 		"which Docker does not offer here: use --redis process")
 )
@@ -89,8 +90,8 @@ func (d *docker) run(ctx context.Context, of launch.Definition) (launch.Started,
 // create creates the container and starts it.
 func (c *contained) create(ctx context.Context) error {
 	request := containerRequest(c.of, c.home)
-	// Do not interrupt the creation: the engine would complete it nevertheless, and lockbench would not know the container
-	// that it must remove.
+	// Do not interrupt the creation: the engine would still complete it, and lockbench would not know which container to
+	// remove.
 	creating, cancel := context.WithTimeout(context.WithoutCancel(ctx), startTimeout)
 	defer cancel()
 	var err error
@@ -117,13 +118,13 @@ func containerRequest(of launch.Definition, home launch.Home) testcontainers.Con
 		})
 	}
 	request.HostConfigModifier = func(host *container.HostConfig) {
-		// Set no ulimit: Redis raises its limit of open files to the engine's hard limit itself, and a higher limit would
+		// Set no ulimit: Redis itself raises its limit of open files to the engine's hard limit, and a limit above that would
 		// fail.
 		if how.Network == launch.OnHost {
 			host.NetworkMode = "host"
 			return
 		}
-		// An explicit port stays the same over a restart.
+		// With an explicit port, the server keeps its address when it restarts.
 		host.PortBindings = network.PortMap{network.MustParsePort(request.ExposedPorts[0]): {{
 			HostIP: netip.MustParseAddr("127.0.0.1"), HostPort: strconv.Itoa(port),
 		}}}
@@ -131,8 +132,9 @@ func containerRequest(of launch.Definition, home launch.Home) testcontainers.Con
 	return request
 }
 
-// reached waits until the server listens. If the container runs but nothing listens at its address for too long, the
-// error is errOutOfReach. This happens if the container has another loopback interface than lockbench.
+// reached waits until the server accepts connections. If the container runs but no server accepts connections at its
+// address within 20 s, or within 2 s after the container's log reports that the server listens, the error is
+// errOutOfReach. The usual cause is that lockbench and the container do not share a loopback interface.
 func (c *contained) reached(ctx context.Context) error {
 	patience, listens := 20*time.Second, c.of.Container.Listens
 	for began := time.Now(); ; {
@@ -143,7 +145,7 @@ func (c *contained) reached(ctx context.Context) error {
 		case ctx.Err() != nil:
 			return fmt.Errorf("wait for the container: %w", errors.Join(err, ctx.Err()))
 		case c.Ended(ctx):
-			return nil // Ready reports it
+			return nil // Ready reports that the server has ended
 		case time.Since(began) > patience:
 			return fmt.Errorf("%w %s", errOutOfReach, c.addr)
 		}
@@ -177,7 +179,7 @@ func (c *contained) Ended(ctx context.Context) bool {
 	return err == nil && !state.Running
 }
 
-// Addr returns host:port.
+// Addr returns the address for clients as host:port.
 func (c *contained) Addr() string { return c.addr }
 
 // Network returns "host" or "published port".
@@ -190,8 +192,8 @@ func (c *contained) Began() time.Time {
 	return c.began
 }
 
-// PID asks the engine once, for at most two seconds. It returns 0 if the process with that ID is not the server,
-// because an ID from another machine could belong to any process here.
+// PID requests the process ID from the engine once, and waits at most two seconds for it. It returns 0 if the process
+// with that ID is not the server, because an ID from another machine could belong to any process here.
 func (c *contained) PID() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -206,27 +208,28 @@ func (c *contained) PID() int {
 	return c.pid
 }
 
-// CPU returns nil if no process is known.
+// CPU returns the CPU time in seconds of the server's processes since the first start, or nil if no process ID was ever
+// known.
 func (c *contained) CPU() *float64 { return c.used.Read(c.PID()) }
 
-// Kill ends the server with SIGKILL. It is no error if the server has already ended.
+// Kill ends the server with SIGKILL. It returns nil if the server has already ended.
 func (c *contained) Kill(ctx context.Context) error {
 	c.CPU() // records the CPU time
-	return c.ask("kill", func(id string) error {
+	return c.withContainer("kill", func(id string) error {
 		_, err := c.docker.client.ContainerKill(ctx, id, client.ContainerKillOptions{Signal: "SIGKILL"})
 		if err != nil && !c.Ended(ctx) {
 			return err
 		}
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		c.pid = 0 // it may now belong to another process
+		c.pid = 0 // the ID may now belong to another process
 		return nil
 	})
 }
 
 // Pause stops all processes of the container.
 func (c *contained) Pause(ctx context.Context) error {
-	return c.ask("pause", func(id string) error {
+	return c.withContainer("pause", func(id string) error {
 		_, err := c.docker.client.ContainerPause(ctx, id, client.ContainerPauseOptions{})
 		return err
 	})
@@ -234,15 +237,16 @@ func (c *contained) Pause(ctx context.Context) error {
 
 // Resume continues a paused container.
 func (c *contained) Resume(ctx context.Context) error {
-	return c.ask("resume", func(id string) error {
+	return c.withContainer("resume", func(id string) error {
 		_, err := c.docker.client.ContainerUnpause(ctx, id, client.ContainerUnpauseOptions{})
 		return err
 	})
 }
 
-// Again starts the ended container.
+// Again restarts the container after its server has ended, and waits until the server is ready. The container has kept
+// its data.
 func (c *contained) Again(ctx context.Context) error {
-	return c.ask("start", func(id string) error {
+	return c.withContainer("start", func(id string) error {
 		c.mu.Lock()
 		c.began, c.pid = time.Now(), 0
 		c.mu.Unlock()
@@ -257,12 +261,12 @@ func (c *contained) Again(ctx context.Context) error {
 }
 
 // Anew kills the server, overwrites its data with empty files and starts it. It cannot delete files, because an image
-// may contain no other programs.
+// may contain no program that deletes them.
 func (c *contained) Anew(ctx context.Context) error {
 	if err := c.Kill(ctx); err != nil {
 		return err
 	}
-	err := c.ask("write files into", func(id string) error {
+	err := c.withContainer("write files into", func(id string) error {
 		about, err := c.docker.client.ContainerInspect(ctx, id, client.ContainerInspectOptions{})
 		if err != nil {
 			return fmt.Errorf("find the directory of the container: %w", err)
@@ -288,7 +292,7 @@ func (c *contained) Anew(ctx context.Context) error {
 	return c.Again(ctx)
 }
 
-// Close kills the server and removes its container and its volumes. It also works with a context that has ended.
+// Close kills the server and removes its container and its volumes, even if ctx has ended.
 func (c *contained) Close(ctx context.Context) error {
 	defer c.kept.Free()
 	if c.container == nil {
@@ -296,10 +300,10 @@ func (c *contained) Close(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 15*time.Second)
 	defer cancel()
-	return c.ask("remove", func(id string) error { return c.docker.remove(ctx, id, c.home) })
+	return c.withContainer("remove", func(id string) error { return c.docker.remove(ctx, id, c.home) })
 }
 
-func (c *contained) ask(what string, do func(id string) error) error {
+func (c *contained) withContainer(what string, do func(id string) error) error {
 	defer c.docker.close()
 	if err := do(c.container.GetContainerID()); err != nil {
 		return fmt.Errorf("%s the container of %s: %w", what, c.of.Container.Image, err)

@@ -17,20 +17,21 @@ import (
 	"github.com/lockbench/lockbench/internal/launch"
 )
 
-// dockerTimeout limits the time until Docker answers the first request.
+// dockerTimeout limits the wait for Docker's response to the first request.
 const dockerTimeout = 2 * time.Second
 
 func init() {
 	launch.UseEngine(func(ctx context.Context) (launch.Engine, error) { return openDocker(ctx) })
 }
 
-// docker is an engine that answers. It is a launch.Engine.
+// docker is a connection to a Docker engine that has responded to a ping. It implements launch.Engine.
 type docker struct {
 	provider *testcontainers.DockerProvider
 	client   client.APIClient
 }
 
-// openDocker finds the engine as the docker command does, and checks that it answers.
+// openDocker finds the engine as the docker command does. It returns an error if the engine does not respond to a ping
+// within dockerTimeout.
 func openDocker(ctx context.Context) (*docker, error) {
 	ctx, cancel := context.WithTimeout(ctx, dockerTimeout)
 	defer cancel()
@@ -81,7 +82,7 @@ func (d *docker) Sweep(ctx context.Context) launch.Swept {
 }
 
 // remove removes a container with its volumes, and then its home. If the container cannot be removed, the home stays,
-// so that a later sweep finds the container. It is no error if the container was removed before, for example by
+// so that a later sweep finds the container. It returns nil if the container was removed before, for example by
 // testcontainers' reaper.
 func (d *docker) remove(ctx context.Context, id string, home launch.Home) error {
 	_, err := d.client.ContainerRemove(ctx, id, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
@@ -93,8 +94,8 @@ func (d *docker) remove(ctx context.Context, id string, home launch.Home) error 
 }
 
 // Quiet turns testcontainers' own logger off, because important messages are also returned as errors. It also prevents
-// testcontainers' reaper, a second container with another image, because Sweep does that work. Both are settings of the
-// whole process, so only a command or a test calls Quiet, before it opens anything.
+// the start of testcontainers' reaper, a second container with another image, because Sweep does the reaper's work.
+// Both are settings of the whole process, so only a command or a test calls Quiet, before it opens anything.
 var Quiet = sync.OnceFunc(func() {
 	log.SetDefault(log.NewNoopLogger())
 	_ = os.Setenv("TESTCONTAINERS_RYUK_DISABLED", "true")

@@ -14,14 +14,15 @@ import (
 )
 
 const (
-	// pullTimeout limits a pull once the registry answers.
+	// pullTimeout is the time limit for a whole pull.
 	pullTimeout = 5 * time.Minute
-	// patience limits the wait for a registry's first answer.
+	// patience limits the wait for the registry's first response.
 	patience = 20 * time.Second
 )
 
-// Obtain returns the image to run: the requested image, or else the default one, if Docker has it; otherwise the
-// offline image, which exists only because a pull failed; otherwise an image that it pulls.
+// Obtain returns the name of the image to run: the requested image or, if none was requested, the default image. If
+// Docker lacks the default image but has the offline image, Obtain returns the offline image, which is built only on
+// machines without a registry. In all other cases it pulls the image if Docker lacks it.
 func (d *docker) Obtain(ctx context.Context, image launch.Image, logf func(string, ...any)) (string, error) {
 	defer d.close()
 	name := cmp.Or(image.Wanted, image.Default)
@@ -42,7 +43,7 @@ func (d *docker) Obtain(ctx context.Context, image launch.Image, logf func(strin
 	return name, nil
 }
 
-// pull pulls an image. It gives up if the registry sends nothing within patience.
+// pull pulls an image. It returns an error if the registry sends nothing within patience.
 func (d *docker) pull(ctx context.Context, image string) error {
 	ctx, cancel := context.WithTimeout(ctx, pullTimeout)
 	defer cancel()

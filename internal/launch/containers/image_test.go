@@ -14,8 +14,8 @@ import (
 	"github.com/lockbench/lockbench/internal/launch"
 )
 
-// engineWith returns an engine that has the images in here and whose registry has those in registry, and the number of
-// its pulls.
+// engineWith returns a client of a simulated Docker engine. The engine has the images in the list here, and can pull
+// the images in the list registry. The returned integer counts the engine's attempts to pull.
 func engineWith(t *testing.T, here, registry []string) (*docker, *int) {
 	t.Helper()
 	pulls := new(int)
@@ -50,8 +50,8 @@ func engineWith(t *testing.T, here, registry []string) (*docker, *int) {
 	return &docker{provider: provider, client: api}, pulls
 }
 
-// The requested image comes first, then the default image, then the image for machines without a registry, where a
-// start must not wait for a pull.
+// Obtain must prefer the requested image, then the default image, then the offline image. If the offline image exists,
+// Obtain must not try to pull the default image, because a machine without a registry would wait for the timeout.
 func TestObtain(t *testing.T) {
 	redis := launch.Image{Default: "redis:8", Offline: "local:offline"}
 	mine := launch.Image{Wanted: "mine:1", Default: "redis:8", Offline: "local:offline"}

@@ -16,7 +16,8 @@ import (
 	"github.com/lockbench/lockbench/internal/launch"
 )
 
-// A sweep removes a container together with its home if the home exists and is not locked.
+// A sweep must remove a container together with its home if the home exists and is not locked. It must leave the
+// containers of a live lockbench, those of another machine, and those without lockbench's label.
 func TestSweepOfContainers(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	home := func() launch.Home {

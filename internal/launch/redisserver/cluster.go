@@ -17,15 +17,15 @@ import (
 // slotCount is the number of hash slots of a Redis Cluster.
 const slotCount = 16384
 
-// BusDistance is the distance from a cluster node's port to its bus port.
+// BusDistance is the difference between the bus port and the client port of a cluster node.
 const BusDistance = 10000
 
-// ClusterSettings returns the settings of a node of a cluster.
+// ClusterSettings returns the arguments that make a redis-server a node of a cluster.
 func ClusterSettings() []string {
 	return []string{"--cluster-enabled", "yes", "--cluster-config-file", "nodes.conf", "--cluster-node-timeout", "1000"}
 }
 
-// ClusterPorts returns a free port whose bus port is free too.
+// ClusterPorts returns a free port and its bus port, which is free, too.
 func ClusterPorts() ([]int, error) {
 	for range 100 {
 		port, err := launch.FreePort()
@@ -36,16 +36,16 @@ func ClusterPorts() ([]int, error) {
 			return []int{port, bus}, nil
 		}
 	}
-	return nil, fmt.Errorf("find a free port with another %d above it", BusDistance)
+	return nil, fmt.Errorf("find a free port: no candidate port has a usable bus port, which is %d higher", BusDistance)
 }
 
-// Member is a node of a cluster, with a client of this node only.
+// Member is a node of a cluster, with a client that sends commands to this node only.
 type Member struct {
 	Addr   string // host:port
 	Client redis.UniversalClient
 }
 
-// Join distributes the slots evenly over empty nodes and joins the nodes to a cluster.
+// Join distributes the slots evenly over empty nodes and joins the nodes into a cluster.
 func Join(ctx context.Context, nodes []Member) error {
 	host, port, err := net.SplitHostPort(nodes[0].Addr)
 	if err != nil {
@@ -53,7 +53,7 @@ func Join(ctx context.Context, nodes []Member) error {
 	}
 	for i, n := range nodes {
 		first, last := i*slotCount/len(nodes), (i+1)*slotCount/len(nodes)-1
-		// With equal epochs the nodes would first have to resolve a conflict.
+		// Give each node a different epoch, because nodes with equal epochs would first have to resolve the conflict.
 		err := n.Client.Do(ctx, "CLUSTER", "SET-CONFIG-EPOCH", i+1).Err()
 		if err == nil {
 			err = n.Client.ClusterAddSlotsRange(ctx, first, last).Err()
@@ -68,12 +68,12 @@ func Join(ctx context.Context, nodes []Member) error {
 	return nil
 }
 
-// Sees returns an error unless the node sees a complete cluster of this many primaries. If the server refuses CLUSTER
-// INFO, it wraps that error.
+// Sees returns an error unless the node sees a complete cluster with the given number of primaries. If the server
+// refuses CLUSTER INFO, the error wraps the server's error.
 func (m Member) Sees(ctx context.Context, primaries int) error {
 	text, err := m.Client.ClusterInfo(ctx).Result()
 	if err != nil {
-		return fmt.Errorf("ask %s for the state of the cluster: %w", m.Addr, err)
+		return fmt.Errorf("query the cluster state of %s: %w", m.Addr, err)
 	}
 	fields := replies.ParseInfo(text)
 	size := strconv.Itoa(primaries)
@@ -85,8 +85,8 @@ func (m Member) Sees(ctx context.Context, primaries int) error {
 	return nil
 }
 
-// StartCluster starts a cluster of this many primaries, and returns when every node sees the complete cluster. The
-// caller closes the nodes.
+// StartCluster starts a cluster with the given number of primaries, and returns when every node sees the complete
+// cluster. The caller must close the nodes.
 func StartCluster(ctx context.Context, options Options, primaries int) (all []*Own, err error) {
 	fleet := options.Fleet(ClusterSettings()...)
 	fleet.Members, fleet.Linked, fleet.Ports = primaries, true, ClusterPorts
@@ -117,7 +117,7 @@ func together(ctx context.Context, all []*Own, password string) error {
 			select {
 			case <-time.After(5 * time.Millisecond):
 			case <-ctx.Done():
-				return fmt.Errorf("wait until the cluster works: %w", err)
+				return fmt.Errorf("wait until the cluster is complete: %w", err)
 			}
 		}
 	}

@@ -21,7 +21,7 @@ type Own struct {
 }
 
 // Save writes the server's data to disk for RestartWithData. A server that is already writing a snapshot, for example
-// for a new replica, refuses; Save then repeats the command.
+// for a new replica, refuses to save; Save then repeats the command.
 func (o *Own) Save(ctx context.Context) error {
 	return Control(o.Addr(), o.Password, func(client *redis.Client) error {
 		for {
@@ -44,7 +44,8 @@ func (o *Own) Save(ctx context.Context) error {
 // replica its primary.
 func (o *Own) Restart(ctx context.Context) error { return o.back(ctx, o.Anew(ctx)) }
 
-// RestartWithData is Restart with the data that was last saved, except keys whose TTL has expired since.
+// RestartWithData is like Restart, but the server starts with the data that was last saved, except keys whose TTL has
+// expired since.
 func (o *Own) RestartWithData(ctx context.Context) error {
 	if err := o.Kill(ctx); err != nil {
 		return err
@@ -59,15 +60,16 @@ func (o *Own) back(ctx context.Context, err error) error {
 	return o.Rejoin(ctx)
 }
 
-// Control sends commands to a server that lockbench started, over a new connection, because a pool that could not reach
-// the server may not dial again for up to a second.
+// Control sends commands to a server that lockbench started. It opens a new connection, because a pool that could not
+// reach the server may wait up to a second before it dials again.
 func Control(addr, password string, do func(*redis.Client) error) error {
 	client := redis.NewClient(clientOptions(addr, password))
 	defer client.Close()
 	return do(client)
 }
 
-// clientOptions returns the options of the client in Control.
+// clientOptions returns options for a client that sends each command once, without retries and without commands of its
+// own.
 func clientOptions(addr, password string) *redis.Options {
 	return &redis.Options{
 		Addr: addr, Password: password, MaxRetries: -1, DialerRetries: 1, PoolSize: 2, ContextTimeoutEnabled: true,

@@ -22,7 +22,7 @@ type Pair struct {
 	primary atomic.Pointer[Own]
 }
 
-// NewPair returns a Pair without its replica. Replicate starts the replica with start.
+// NewPair returns a Pair that has no replica yet. Replicate calls start to start the replica.
 func NewPair(first *Own, start func(context.Context) (*Own, error)) *Pair {
 	p := &Pair{Own: first, start: start}
 	p.primary.Store(first)
@@ -47,8 +47,8 @@ func (p *Pair) Replicate(ctx context.Context) (err error) {
 		if err != nil {
 			return err
 		}
-		if err := errors.Join(p.Own.tell(ctx, "CONFIG", "SET", "repl-diskless-sync-delay", "0"),
-			p.Replica.tell(ctx, "REPLICAOF", host, port)); err != nil {
+		if err := errors.Join(p.Own.sendCommand(ctx, "CONFIG", "SET", "repl-diskless-sync-delay", "0"),
+			p.Replica.sendCommand(ctx, "REPLICAOF", host, port)); err != nil {
 			return err
 		}
 	}
@@ -70,7 +70,7 @@ func (p *Pair) FailOver(ctx context.Context) error {
 		return err
 	}
 	old, heir := p.roles()
-	if err := old.tell(ctx, "FAILOVER"); err != nil {
+	if err := old.sendCommand(ctx, "FAILOVER"); err != nil {
 		return err
 	}
 	err := p.until(ctx, "is the primary", func(old, heir replies.Info) bool {
@@ -82,18 +82,18 @@ func (p *Pair) FailOver(ctx context.Context) error {
 	return err
 }
 
-// FailOverAsSentinel is FailOver, and then closes the clients' connections to the former primary, so that the clients
-// connect to the new one. Redis Sentinel does the same when it makes a server a replica.
+// FailOverAsSentinel calls FailOver and then closes the clients' connections to the former primary, so that the clients
+// connect to the new primary. Redis Sentinel does the same when it makes a server a replica.
 func (p *Pair) FailOverAsSentinel(ctx context.Context) error {
 	if err := p.FailOver(ctx); err != nil {
 		return err
 	}
 	_, former := p.roles()
-	return errors.Join(former.tell(ctx, "CLIENT", "KILL", "TYPE", "normal"),
-		former.tell(ctx, "CLIENT", "KILL", "TYPE", "pubsub"))
+	return errors.Join(former.sendCommand(ctx, "CLIENT", "KILL", "TYPE", "normal"),
+		former.sendCommand(ctx, "CLIENT", "KILL", "TYPE", "pubsub"))
 }
 
-// Close ends both servers.
+// Close kills both servers and removes their files.
 func (p *Pair) Close(ctx context.Context) error {
 	if p.Replica == nil {
 		return p.Own.Close(ctx)
@@ -109,7 +109,9 @@ func (p *Pair) roles() (primary, replica *Own) {
 	return primary, p.Own
 }
 
-// until waits until the replication fields of both servers satisfy shows. The error calls this condition does.
+// until reads INFO replication from the primary and the replica until shows returns true for their replies. It returns
+// an error after a minute, or if it cannot read a reply. The error message describes the condition with the parameter
+// does.
 func (p *Pair) until(ctx context.Context, does string, shows func(primary, replica replies.Info) bool) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
@@ -126,8 +128,7 @@ func (p *Pair) until(ctx context.Context, does string, shows func(primary, repli
 	}
 }
 
-// tell sends a command to a server.
-func (o *Own) tell(ctx context.Context, command ...any) error {
+func (o *Own) sendCommand(ctx context.Context, command ...any) error {
 	err := Control(o.Addr(), o.Password, func(client *redis.Client) error { return client.Do(ctx, command...).Err() })
 	if err != nil {
 		return fmt.Errorf("%v to %s: %w", command[0], o.Addr(), err)

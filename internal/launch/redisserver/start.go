@@ -21,11 +21,12 @@ import (
 	"github.com/lockbench/lockbench/internal/replies"
 )
 
-// Options describes a Redis to start. All fields may be empty.
+// Options describes the program or image, the environment and the password of a Redis to start. All fields may be
+// empty.
 type Options struct {
-	// Program is the server program of processes, as a path or a name on PATH; "" means this machine's default.
+	// Program is the server program to run as a process, as a path or a name on PATH; "" means this machine's default.
 	Program string
-	// Image is the image of containers; "" means the one in LOCKBENCH_REDIS_IMAGE, or else the best available one.
+	// Image is the image to run in a container; "" means the one in LOCKBENCH_REDIS_IMAGE, or else the best available one.
 	Image string
 	// Env adds variables, such as NAME=value, to the environment of a redis-server process. It has no
 	// effect in containers.
@@ -38,8 +39,8 @@ type Options struct {
 // imageVariable is the environment variable that can name an image.
 const imageVariable = "LOCKBENCH_REDIS_IMAGE"
 
-// Start starts a Redis with extra arguments: a process, which is faster, or a container if there
-// is no redis-server. The caller closes it.
+// Start starts a Redis with extra arguments: as a process, which is faster, or in a container if there is no
+// redis-server. The caller must close the Redis.
 func Start(ctx context.Context, options Options, args ...string) (*Own, error) {
 	all, err := start(ctx, options, options.Fleet(args...))
 	if err != nil {
@@ -48,7 +49,7 @@ func Start(ctx context.Context, options Options, args ...string) (*Own, error) {
 	return all[0], nil
 }
 
-// start starts a fleet in the way that Quickest returns.
+// start starts the servers of a fleet as processes or in containers, whichever Quickest returns.
 func start(ctx context.Context, o Options, fleet launch.Fleet) (all []*Own, err error) {
 	_, started, err := fleet.Start(ctx, launch.Request{Address: Quickest(), Image: o.Image, Logf: o.Logf})
 	if err != nil {
@@ -60,8 +61,8 @@ func start(ctx context.Context, o Options, fleet launch.Fleet) (all []*Own, err 
 	return all, nil
 }
 
-// Quickest returns the launch.Request.Address that starts fastest here: a process, or a container if there
-// is no redis-server.
+// Quickest returns the value of launch.Request.Address with which Redis starts fastest on this machine: process, or
+// container if there is no redis-server.
 func Quickest() string {
 	if _, err := LookProgram(""); err != nil {
 		return "container"
@@ -69,8 +70,8 @@ func Quickest() string {
 	return "process"
 }
 
-// Programs are the programs that may be the server of a run. lockbench looks for the first two, because Debian's Valkey
-// package has no redis-server.
+// Programs lists the names by which lockbench recognises the process of a Redis server. To start a server, lockbench
+// looks for the first two, because Debian's Valkey package has no redis-server.
 var Programs = []string{"redis-server", "valkey-server", "keydb-server", "dragonfly"}
 
 // LookProgram returns the server program to start: wanted, which is a path or a name on PATH, or else the one in
@@ -93,11 +94,11 @@ func LookProgram(wanted string) (string, error) {
 			return found, nil
 		}
 	}
-	return "", fmt.Errorf("there is no redis-server (%w): apt-get install redis-server, "+
+	return "", fmt.Errorf("redis-server was not found (%w): apt-get install redis-server, "+
 		"give an address with --redis redis://host:port, or start Docker", exec.ErrNotFound)
 }
 
-// programIn returns the server program in an image, which the image's name determines.
+// programIn derives the name of the server program in an image from the name of the image.
 func programIn(image string) string {
 	repository, _, _ := strings.Cut(path.Base(image), ":")
 	words := strings.FieldsFunc(path.Dir(image)+"/"+repository, func(r rune) bool { return r == '/' || r == '-' })
@@ -143,8 +144,8 @@ func (o Options) Fleet(args ...string) launch.Fleet {
 	}
 }
 
-// arguments returns the settings of every server that lockbench starts, followed by args. Nothing is written to disk,
-// so that no fork or fsync disturbs a window. Many clients may connect; Redis itself lowers maxclients if the limit of
+// arguments returns the settings of every server that lockbench starts, followed by args. They turn off writes to disk,
+// so that no fork or fsync disturbs a window. They set a high maxclients, which Redis itself lowers if the limit of
 // open files is smaller.
 func (o Options) arguments(at launch.Location, args []string) []string {
 	all := []string{
@@ -171,7 +172,7 @@ func (o Options) arguments(at launch.Location, args []string) []string {
 // process's arguments, but not this file.
 const Secrets = "password.conf"
 
-// secretSettings returns the lines of that file. A replica sends the password to its primary.
+// secretSettings returns the lines of the file Secrets. A replica sends the password to its primary.
 func secretSettings(password string) string {
 	return "requirepass " + password + "\nmasterauth " + password + "\n"
 }
@@ -195,8 +196,8 @@ var emptyData = map[string]string{
 // listens is a text that the log of a server contains once the server is ready.
 const listens = "Ready to accept"
 
-// awaitReady waits until the started server answers, and not another server on the same port. If the server refuses the
-// password, a log that contains listens proves that it is ready.
+// awaitReady waits until the started server replies to PING. A reply from another server on the same port does not
+// count. If the server refuses the password, a log that contains listens proves that the server is ready.
 func awaitReady(ctx context.Context, s launch.Starting, password string) error {
 	return launch.Await(ctx, s, launch.LastLine, func(ctx context.Context) error {
 		return Control(s.Addr(), password, func(client *redis.Client) error {
@@ -211,15 +212,16 @@ func awaitReady(ctx context.Context, s launch.Starting, password string) error {
 			}
 			text, err := client.Info(ctx, "server").Result()
 			if err == nil && !isOurs(s, replies.ParseInfo(text)) {
-				return errors.New("another Redis answers at this address")
+				return errors.New("another Redis, which lockbench did not start, replies at this address")
 			}
 			return err
 		})
 	})
 }
 
-// isOurs reports whether an INFO comes from the started server. A process is recognised by its ID, a server in a
-// container by its age: a server that was there before is older, and two servers cannot listen on one port.
+// isOurs reports whether an INFO comes from the started server. It recognises a process by its ID. It recognises a
+// server in a container by its age: an earlier server on the same port would be older, and two servers cannot listen on
+// one port.
 func isOurs(s launch.Starting, fields replies.Info) bool {
 	if p, ok := s.(*launch.Process); ok {
 		return fields["process_id"] == strconv.Itoa(p.PID())

@@ -14,7 +14,6 @@ import (
 	"github.com/lockbench/lockbench/internal/launch"
 )
 
-// must fails the test at once on an error.
 func must(t *testing.T, errs ...error) {
 	t.Helper()
 	if err := errors.Join(errs...); err != nil {
@@ -22,7 +21,7 @@ func must(t *testing.T, errs ...error) {
 	}
 }
 
-// process starts a redis-server.
+// process starts a redis-server and closes it when the test ends. The test fails if it cannot start.
 func process(t *testing.T) *Own {
 	t.Helper()
 	own, err := Start(t.Context(), Options{})
@@ -37,8 +36,8 @@ func process(t *testing.T) *Own {
 	return own
 }
 
-// A server that is already writing a snapshot refuses to write another.
-func TestSaveWaitsForASaveUnderWay(t *testing.T) {
+// Redis rejects SAVE while it writes another snapshot. Own.Save must repeat the command until it succeeds.
+func TestSaveWaitsForRunningSave(t *testing.T) {
 	t.Parallel()
 	p := process(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -59,12 +58,13 @@ func TestSaveWaitsForASaveUnderWay(t *testing.T) {
 	}
 }
 
-// The program to start is the requested one, otherwise redis-server, otherwise valkey-server.
+// LookProgram must return the program that LOCKBENCH_REDIS_SERVER names. Without that variable, it must prefer
+// redis-server to valkey-server.
 func TestProgram(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("PATH", dir)
 	for _, test := range []struct{ put, variable, found, wrong string }{
-		{wrong: "there is no redis-server"},
+		{wrong: "redis-server was not found"},
 		{put: "valkey-server", found: "valkey-server"},
 		{put: "redis-server", found: "redis-server"},
 		{variable: "valkey-server", found: "valkey-server"},
@@ -95,7 +95,8 @@ func TestProgram(t *testing.T) {
 	}
 }
 
-// impostor is a starting server whose port belongs to another process.
+// impostor is a server that cannot start, because another Redis already listens at addr. ends is true if its process
+// has ended.
 type impostor struct {
 	addr string
 	ends bool
@@ -106,8 +107,8 @@ func (impostor) Began() time.Time             { return time.Now().Add(time.Hour)
 func (impostor) Log(context.Context) string   { return "Failed listening on port" }
 func (i impostor) Ended(context.Context) bool { return i.ends }
 
-// Another server that answers on the port is not taken for the started server.
-func TestAStrangerIsNotReady(t *testing.T) {
+// If another Redis replies on the port, awaitReady must not mistake that Redis for the started server.
+func TestOtherServerOnPortIsNotReady(t *testing.T) {
 	p := process(t)
 	err := awaitReady(t.Context(), impostor{p.Addr(), true}, "")
 	if err == nil || !strings.Contains(err.Error(), "Failed listening") {
