@@ -1,7 +1,7 @@
 //go:build browser
 
-// Package chromium drives headless Chromium in a test (make browser). Start starts it, and Open opens a Tab, whose
-// complaints fail the test at its end.
+// Package chromium drives headless Chromium in a test (make browser). Start starts the browser, and Open opens a Tab.
+// An error that a Tab reports, such as a JavaScript exception, fails the test.
 package chromium
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// Start starts the browser in LOCKBENCH_CHROMIUM. It ends with the test.
+// Start starts the browser whose path is in LOCKBENCH_CHROMIUM. The browser ends with the test.
 func Start(t testing.TB) context.Context {
 	t.Helper()
 	program := os.Getenv("LOCKBENCH_CHROMIUM")
@@ -30,7 +30,7 @@ func Start(t testing.TB) context.Context {
 	t.Cleanup(stop)
 	browser, stop := chromedp.NewContext(allocator)
 	t.Cleanup(stop)
-	if err := chromedp.Do(browser); err != nil { // starts it
+	if err := chromedp.Do(browser); err != nil { // starts the browser
 		t.Fatal(err)
 	}
 	return browser
@@ -43,8 +43,9 @@ type Tab struct {
 	t testing.TB
 }
 
-// Open opens a tab that closes with the test, at the latest after the limit. A script that throws and an entry in the
-// browser's log fail the test, and so does each event for which more returns a text; more may be nil.
+// Open opens a tab that closes when the test ends. limit is the time limit for all actions in the tab. The test fails
+// if a script throws, if the browser logs anything, or if the function more returns a text for an event. more may be
+// nil.
 func Open(t testing.TB, browser context.Context, limit time.Duration, more func(event any) string) *Tab {
 	t.Helper()
 	opened, cancel := chromedp.NewContext(browser)
@@ -62,7 +63,7 @@ func Open(t testing.TB, browser context.Context, limit time.Duration, more func(
 		}
 		select {
 		case complaints <- text:
-		default: // a hundred are enough
+		default: // keep only the first hundred
 		}
 	})
 	if err != nil {
@@ -89,7 +90,8 @@ func complaint(event any) string {
 	return ""
 }
 
-// Scheme sets the colour scheme, light or dark, and the medium; "" is the screen.
+// Scheme sets the colour scheme, light or dark, and the medium, such as print. If medium is "", the medium is the
+// screen.
 func (tab *Tab) Scheme(scheme, medium string) {
 	tab.t.Helper()
 	_, err := chromedp.Call(tab, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
@@ -100,7 +102,7 @@ func (tab *Tab) Scheme(scheme, medium string) {
 	}
 }
 
-// Visit opens a URL in a window of this width.
+// Visit opens a URL in a window that is width pixels wide.
 func (tab *Tab) Visit(url string, width int64) {
 	tab.t.Helper()
 	if err := chromedp.Do(tab, chromedp.EmulateViewport(width, 900), chromedp.Navigate(url)); err != nil {
@@ -108,7 +110,7 @@ func (tab *Tab) Visit(url string, width int64) {
 	}
 }
 
-// All returns the value of a JavaScript expression, a list of texts, or of the promise of one.
+// All evaluates a JavaScript expression whose value is a list of strings, or a promise of one, and returns the list.
 func (tab *Tab) All(expression string) []string {
 	tab.t.Helper()
 	texts, err := chromedp.Run(tab, chromedp.Evaluate[[]string](expression, chromedp.EvalAwaitPromise))
@@ -118,7 +120,7 @@ func (tab *Tab) All(expression string) []string {
 	return texts
 }
 
-// One returns the value of a JavaScript expression as a text.
+// One evaluates a JavaScript expression and returns its value as a string.
 func (tab *Tab) One(expression string) string {
 	tab.t.Helper()
 	return tab.All("[String(" + expression + ")]")[0]
@@ -132,7 +134,8 @@ func (tab *Tab) Press(key string) {
 	}
 }
 
-// Picture saves a screenshot of the whole page as NAME.png in the directory LOCKBENCH_PICTURES, if that is set.
+// Picture saves a screenshot of the whole page as NAME.png in the directory that the variable LOCKBENCH_PICTURES names.
+// It does nothing if the variable is not set.
 func (tab *Tab) Picture(name string) {
 	tab.t.Helper()
 	directory := os.Getenv("LOCKBENCH_PICTURES")
@@ -148,13 +151,15 @@ func (tab *Tab) Picture(name string) {
 	}
 }
 
-// audit lists what axe-core finds against levels A and AA of WCAG 2.1. It would take half a minute for the thousands of
-// shapes in charts, which are hidden from screen readers behind each chart's label.
+// audit lists the violations of levels A and AA of WCAG 2.1 that axe-core finds. It first empties the charts, because
+// their thousands of shapes would take axe-core half a minute. Screen readers read only a chart's label, not its
+// shapes.
 const audit = `;document.querySelectorAll("svg").forEach(e => e.replaceChildren());
 axe.run({runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]}).then(said => said.violations.map(v =>
 	v.id + ": " + v.help + ", at " + v.nodes.slice(0, 3).map(n => n.html.slice(0, 120)).join(" and ")))`
 
-// Audit returns what axe-core, the file in LOCKBENCH_AXE, finds in the page. It removes the content of the charts.
+// Audit returns the violations that axe-core finds in the page. The variable LOCKBENCH_AXE must contain the path of
+// axe-core. Audit removes the content of the charts from the page.
 func (tab *Tab) Audit() []string {
 	tab.t.Helper()
 	axe, err := os.ReadFile(os.Getenv("LOCKBENCH_AXE"))

@@ -1,5 +1,5 @@
-// Package drive lets tests of stores drive a lock on a server. Runs end after a number of acquisitions and not at a
-// time, so on a busy machine they take longer but do not fail.
+// Package drive lets tests of stores drive a lock on a server. A run ends after a number of acquisitions, not after a
+// time, so on a busy machine it takes longer but does not fail.
 package drive
 
 import (
@@ -25,11 +25,11 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// Bound limits any step. It is far longer than a busy machine needs.
+// Bound is the time limit for each step of a test. It is far longer than a busy machine needs.
 const Bound = time.Minute
 
-// Workload returns a workload of three clients on three instances that hold a lock this many times in total, for a
-// millisecond each, so that observers get enough CPU time.
+// Workload returns a workload in which three clients, each on its own instance, make the given number of acquisitions
+// in total. Each hold lasts a millisecond, which leaves observers enough CPU time.
 func Workload(times int64) workloads.Spec {
 	w := workloads.Default()
 	w.Clients, w.Instances, w.Warmup, w.Iterations = 3, 3, 0, times
@@ -50,9 +50,10 @@ func Faults(t testing.TB, texts ...string) (all []workloads.Fault) {
 	return all
 }
 
-// Run drives a lock through a workload with at most one fault. With a fault, only acquisitions after its end count. The
-// test fails on overlaps, leftovers, decreasing tokens and, without a fault, on errors, and if the run takes longer
-// than Bound. A counter is on a Redis.
+// Run makes the clients of a workload acquire a lock w.Iterations times. The workload may have one fault; acquisitions
+// before the end of the fault then do not count. The test fails if clients overlap, if leftovers remain, if tokens
+// decrease although the server kept its data, or if the run takes longer than Bound. Without a fault, it also fails on
+// any error. If the workload increments a counter, the counter is on a separate Redis.
 func Run(t testing.TB, server store.Server, session string, v strategies.Variant, w workloads.Spec) *results.Run {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), Bound)
@@ -69,7 +70,7 @@ func Run(t testing.TB, server store.Server, session string, v strategies.Variant
 	if w.Work == workloads.WorkTransaction {
 		job.Transactor = server.(store.Transactor)
 	}
-	after := &afterwards{Server: server, times: times, end: cancel}
+	after := &ender{Server: server, times: times, end: cancel}
 	if len(w.Faults) > 0 {
 		after.injector = server.Faults(w.Faults)
 		defer after.injector.Close()
@@ -89,22 +90,22 @@ func Run(t testing.TB, server store.Server, session string, v strategies.Variant
 		had = after.had.Load()
 	}
 	if had < times {
-		t.Errorf("the lock was acquired %d times of %d", had, times)
+		t.Errorf("the lock was acquired %d times instead of %d", had, times)
 	}
 	for _, f := range run.Faults {
 		if len(f.Injections) != 1 {
-			t.Errorf("%s struck %d times: %v", f.Fault.Name, len(f.Injections), f.Missed)
+			t.Errorf("the fault %s was injected %d times instead of once: %v", f.Fault.Name, len(f.Injections), f.Missed)
 		}
 	}
 	if len(w.Faults) == 0 && len(run.Errors) > 0 {
 		t.Errorf("errors %v", run.Errors)
 	}
 	if run.Safety.Overlaps > 0 {
-		t.Errorf("%d clients got the lock while another held it: %+v", run.Safety.Overlaps, run.Safety)
+		t.Errorf("%d clients acquired the lock while another client held it: %+v", run.Safety.Overlaps, run.Safety)
 	}
 	forgets := slices.ContainsFunc(w.Faults, func(f workloads.Fault) bool { return f.Data == workloads.DataLose })
 	if run.Safety.FencingRegression > 0 && !forgets { // a server that lost its data issues tokens from the beginning
-		t.Errorf("%d tokens are not larger than an earlier one", run.Safety.FencingRegression)
+		t.Errorf("%d fencing tokens are not larger than an earlier token", run.Safety.FencingRegression)
 	}
 	if left := run.Safety.LeftoverCount; left == nil || *left > 0 {
 		t.Errorf("leftovers: %v", run.Safety.Leftovers)
@@ -118,9 +119,9 @@ func Sound(run *results.Run) bool {
 		func(why results.Remark) bool { return why.Code != results.SeenLate })
 }
 
-// afterwards ends a run once the lock was acquired often enough after the end of its fault. A fault of servers ends
-// when it is undone. A fault of a client ends when the client's instance is closed.
-type afterwards struct {
+// ender ends a run as soon as the clients have made the required number of acquisitions after the end of the run's
+// fault. A fault of servers ends when it is undone. A fault of a client ends when the client's instance is closed.
+type ender struct {
 	store.Server
 	injector store.Injector
 	times    int64
@@ -129,8 +130,8 @@ type afterwards struct {
 	had      atomic.Int64 // acquisitions since the end of the fault
 }
 
-// Connect wraps the instance, so that afterwards sees when it is closed.
-func (a *afterwards) Connect(ctx context.Context, name string, pool int, detour store.Through) (store.Instance, error) {
+// Connect wraps the instance, because the ender must notice when the instance is closed.
+func (a *ender) Connect(ctx context.Context, name string, pool int, detour store.Through) (store.Instance, error) {
 	i, err := a.Server.Connect(ctx, name, pool, detour)
 	if err != nil {
 		return nil, err
@@ -140,17 +141,17 @@ func (a *afterwards) Connect(ctx context.Context, name string, pool int, detour 
 
 type instance struct {
 	store.Instance
-	of *afterwards
+	of *ender
 }
 
-// Close is called within the window only for the instance that the fault hit.
+// Close records the end of a client's fault: during the window, the engine closes only the instance that the fault hit.
 func (i instance) Close() error {
 	defer i.of.over.Store(true)
 	return i.Instance.Close()
 }
 
-// faults injects the run's fault, and records its end.
-type faults struct{ *afterwards }
+// faults injects the run's fault and records when the fault ends.
+type faults struct{ *ender }
 
 func (f faults) Detour(instance int) store.Through { return f.injector.Detour(instance) }
 
@@ -166,20 +167,20 @@ func (f faults) Prepare(ctx context.Context, fault workloads.Fault, where store.
 }
 
 // Holding implements engine.Observer.
-func (*afterwards) Holding(int) {}
+func (*ender) Holding(int) {}
 
 // Releasing implements engine.Observer.
-func (*afterwards) Releasing(int) {}
+func (*ender) Releasing(int) {}
 
-// Acquired counts the acquisitions after the fault.
-func (a *afterwards) Acquired(engine.Acquisition) {
+// Acquired counts the acquisitions since the end of the fault, and ends the run after the required number.
+func (a *ender) Acquired(engine.Acquisition) {
 	if a.over.Load() && a.had.Add(1) == a.times {
 		a.end()
 	}
 }
 
-// Serve returns the address of a server that calls answer for each connection and then closes it. The server ends with
-// the test.
+// Serve returns the address of a server that calls answer for each connection and then closes the connection. The
+// server ends with the test.
 func Serve(t testing.TB, answer func(net.Conn)) (addr string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -228,7 +229,7 @@ func (s Shared) Main(m *testing.M) {
 	os.Exit(code)
 }
 
-// Get returns the server.
+// Get returns the shared server and starts it at the first call. The test fails if the server cannot start.
 func (s Shared) Get(t testing.TB) store.Server {
 	t.Helper()
 	server, err := s.open()

@@ -32,11 +32,12 @@ func Compare(t *testing.T, file, got string) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (-want +got; -update accepts it):\n%s", file, diff)
+		t.Errorf("%s (-want +got; -update accepts the new text):\n%s", file, diff)
 	}
 }
 
-// Section compares got with the part of a file between two lines. It fails if the file does not contain them.
+// Section compares got with the part of a file between the texts begin and end. The test fails if they differ or if the
+// file lacks one of the two texts. With -update it writes the part first.
 func Section(t *testing.T, file, begin, end, got string) {
 	t.Helper()
 	text, err := os.ReadFile(file)
@@ -51,7 +52,7 @@ func Section(t *testing.T, file, begin, end, got string) {
 	Compare(t, file, before+begin+got+end+after)
 }
 
-// Report reads the report in a file.
+// Report returns the report in a file. The test fails if the file is not a valid report.
 func Report(t testing.TB, file string) *results.Report {
 	t.Helper()
 	document, err := os.Open(file)
@@ -66,7 +67,7 @@ func Report(t testing.TB, file string) *results.Report {
 	return r
 }
 
-// Reports reads all reports in a folder, by file name without .json.
+// Reports returns the reports in a folder. The keys are the file names without .json.
 func Reports(t testing.TB, dir string) map[string]*results.Report {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*.json"))

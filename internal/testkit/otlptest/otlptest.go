@@ -20,7 +20,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Push is what one request contained.
+// Push is the content of one OTLP request: its metrics, its resource attributes and its HTTP header.
 type Push struct {
 	Series   map[string]float64 // named as Prometheus names them in its text format
 	Native   int                // exponential histograms
@@ -29,7 +29,7 @@ type Push struct {
 	Path     string
 }
 
-// Receiver keeps all requests.
+// Receiver is an HTTP server at URL that decodes and keeps every OTLP request.
 type Receiver struct {
 	URL string
 
@@ -38,7 +38,8 @@ type Receiver struct {
 	hidden int // requests to refuse
 }
 
-// New starts a receiver that ends with the test. It answers 503 to the first requests, as many as refused.
+// New starts a receiver that ends with the test. The receiver rejects the first requests with 503 and does not keep
+// them. refused is the number of these requests.
 func New(t *testing.T, refused int) *Receiver {
 	t.Helper()
 	r := &Receiver{hidden: refused}
@@ -67,7 +68,7 @@ func (r *Receiver) refuses() bool {
 	return r.hidden >= 0
 }
 
-// Pushes returns the requests so far.
+// Pushes returns the requests that the receiver has accepted so far, in order.
 func (r *Receiver) Pushes() []Push {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -132,7 +133,8 @@ func (p *Push) add(m *pb.Metric) {
 	}
 }
 
-// series names a series as Prometheus's text format does: labels by their names, more after them.
+// series returns the name of a series as Prometheus's text format writes it, with the labels sorted by name. more holds
+// further label names and values, which follow in the given order.
 func series(name string, attributes []*common.KeyValue, more ...string) string {
 	var labels []string
 	for _, a := range attributes {

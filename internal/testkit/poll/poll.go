@@ -7,18 +7,19 @@ import (
 	"time"
 )
 
-// ManyAtATime lets parallel tests wait for servers at the same time, even on few cores. A TestMain calls it first. The
-// flag -parallel overrides it.
+// ManyAtATime lets six parallel tests run at the same time, even on a machine with fewer cores, because such tests
+// mostly wait for servers. A TestMain calls it first. The flag -parallel overrides it.
 func ManyAtATime() {
 	if err := flag.Set("test.parallel", "6"); err != nil {
 		panic(err) // every test binary has this flag
 	}
 }
 
-// bound is far longer than a busy machine needs.
+// bound is how long Until waits. It is far longer than a busy machine needs.
 const bound = time.Minute
 
-// Until calls the condition at growing intervals until it is true. The test fails if this takes a minute.
+// Until waits until the function so returns true, and calls it at growing intervals. If that takes more than a minute,
+// the test fails with a message that contains what, the description of the condition.
 func Until(t testing.TB, what string, so func() bool) {
 	t.Helper()
 	pause := time.Millisecond

@@ -21,7 +21,7 @@ type Pair struct {
 	Nodes [2]*redis.Client // one client per server, that of the first primary first
 }
 
-// StartPair starts two servers; the second follows the first.
+// StartPair starts a primary and its replica, and closes both when the test ends.
 func StartPair(t testing.TB) *Pair {
 	t.Helper()
 	p := &Pair{Server: Start(t)}
@@ -46,7 +46,7 @@ func (p *Pair) Primary() *redis.Client {
 	return p.Nodes[0]
 }
 
-// Is reports whether a node has a role, master or slave.
+// Is reports whether a node has the given role: master or slave.
 func (p *Pair) Is(node int, role string) bool {
 	return strings.Contains(p.Nodes[node].Info(p.t.Context(), "replication").Val(), "role:"+role)
 }
@@ -86,7 +86,8 @@ func ClusterOf(t testing.TB, own []*redisserver.Own) *Cluster {
 			t.Fatal(err)
 		}
 		c.ids = append(c.ids, id)
-		// On a busy machine a node may not answer in time, and there is no replica that could take over.
+		// On a busy machine a node may reply late. The other nodes must not consider it failed for that reason, because no
+		// replica could replace it.
 		if err := node.ConfigSet(t.Context(), "cluster-node-timeout", "60000").Err(); err != nil {
 			t.Fatal(err)
 		}
@@ -127,7 +128,7 @@ func (c *Cluster) StartReplica(of string) (replica *redis.Client, takeOver func(
 			}
 		}
 	}
-	patient("60000") // on a busy machine a node may not answer in time
+	patient("60000") // on a busy machine a node may reply late
 	id, err := primary.Do(t.Context(), "CLUSTER", "MYID").Text()
 	if err == nil {
 		err = client.ClusterMeet(t.Context(), host, port).Err()
@@ -166,7 +167,8 @@ type Move struct {
 	from, to int
 }
 
-// SlotOf returns the slot of the only held lock whose keys match a pattern.
+// SlotOf returns the slot of the lock whose keys match a pattern. The pattern must match the keys of exactly one held
+// lock.
 func (c *Cluster) SlotOf(pattern string) int64 {
 	c.t.Helper()
 	for _, node := range c.Nodes {
@@ -178,7 +180,7 @@ func (c *Cluster) SlotOf(pattern string) int64 {
 	return 0
 }
 
-// owner returns the primary that serves a slot, according to a node.
+// owner returns the primary that, according to the given node, serves the slot.
 func owner(t testing.TB, node *redis.Client, slot int64) redis.ClusterNode {
 	t.Helper()
 	slots := node.ClusterSlots(t.Context()).Val() //nolint:staticcheck // Redis 6 has no CLUSTER SHARDS
@@ -190,8 +192,9 @@ func owner(t testing.TB, node *redis.Client, slot int64) redis.ClusterNode {
 	return redis.ClusterNode{}
 }
 
-// Mortal starts a replica of the node that serves the slot of the keys that match a pattern. die kills the node once
-// the replica has all its data, and returns clients of the live nodes once the replica has replaced it.
+// Mortal starts a replica of the node that has the keys matching a pattern, which must match the keys of exactly one
+// held lock. die waits until the replica has all data of the node, and kills the node. Once the replica has replaced
+// the node, die returns clients of the live nodes.
 func (c *Cluster) Mortal(pattern string) (die func() (living []*redis.Client)) {
 	c.t.Helper()
 	slot := c.SlotOf(pattern)
@@ -220,7 +223,8 @@ func (c *Cluster) Mortal(pattern string) (die func() (living []*redis.Client)) {
 	}
 }
 
-// Migrate begins to move a slot. Its keys stay where they are.
+// Migrate starts the migration of a slot to another node. The keys of the slot stay on the old node until Carry or
+// Finish moves them.
 func (c *Cluster) Migrate(slot int64) *Move {
 	c.t.Helper()
 	m := &Move{Cluster: c, slot: slot, from: slices.Index(c.ids, owner(c.t, c.Nodes[0], slot).ID)}
@@ -230,7 +234,8 @@ func (c *Cluster) Migrate(slot int64) *Move {
 	return m
 }
 
-// Carry moves up to most keys of the slot to its new node, and returns how many keys the old node still has.
+// Carry moves at most the given number of keys of the slot to the new node, and returns how many keys remain on the old
+// node.
 func (m *Move) Carry(most int) int {
 	m.t.Helper()
 	to := m.Nodes[m.to].Options()
@@ -242,7 +247,7 @@ func (m *Move) Carry(most int) int {
 	return int(from.ClusterCountKeysInSlot(m.t.Context(), int(m.slot)).Val())
 }
 
-// Finish moves the other keys and announces the slot's new node to all nodes.
+// Finish moves the remaining keys of the slot and announces its new node to all nodes.
 func (m *Move) Finish() {
 	m.t.Helper()
 	for m.Carry(100) > 0 && !m.t.Failed() { // clients may add keys; a key that cannot move has failed the test

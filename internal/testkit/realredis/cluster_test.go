@@ -9,7 +9,7 @@ import (
 	"github.com/lockbench/lockbench/internal/testkit/realredis"
 )
 
-// TestMoveManyKeys moves a slot with more keys than one call of Carry moves. Carry must count all keys that remain, and
+// TestMoveManyKeys moves a slot with more keys than one call to Carry moves. Carry must count all keys that remain, and
 // Finish must move all of them.
 func TestMoveManyKeys(t *testing.T) {
 	cluster := realredis.StartCluster(t)

@@ -28,11 +28,11 @@ type silence struct{}
 
 func (silence) Printf(context.Context, string, ...any) {}
 
-// Quiet turns go-redis's own logger off, because it reports each server that has not started yet.
+// Quiet turns off go-redis's logger, which would log each failed connection to a server that has not started yet.
 var Quiet = sync.OnceFunc(func() { redis.SetLogger(silence{}) })
 
-// Explain returns the error of a start. If there is neither a redis-server nor a container engine, it names the ways to
-// get a server.
+// Explain returns err, the error of a failed start. If there is neither a redis-server nor a container engine, it
+// instead returns an error that names the ways to get a server.
 func Explain(err error) error {
 	if _, missing := redisserver.LookProgram(""); missing == nil || !errors.Is(err, launch.ErrNoEngine) {
 		return err
@@ -57,7 +57,7 @@ func Start(t testing.TB, args ...string) *Server {
 	return startWith(t, nil, args...)
 }
 
-// startWith is Start with more environment variables, such as NAME=value.
+// startWith is like Start, with additional environment variables, such as NAME=value.
 func startWith(t testing.TB, env []string, args ...string) *Server {
 	t.Helper()
 	Quiet()
@@ -78,7 +78,7 @@ func startWith(t testing.TB, env []string, args ...string) *Server {
 // URL returns the server's redis:// address.
 func (s *Server) URL() string { return "redis://" + s.Addr }
 
-// Node returns the server in the form that strategies get, with a client that is closed when the test ends.
+// Node returns the server in the form that strategies receive, with a client that is closed when the test ends.
 func (s *Server) Node(t testing.TB) goredis.Node {
 	t.Helper()
 	options := &redis.UniversalOptions{
@@ -106,8 +106,8 @@ func (s *Server) Client(t testing.TB) redis.UniversalClient {
 	return Look(t, &redis.Options{Addr: s.Addr})
 }
 
-// Dial opens a client by a URL with go-redis's options, such as redis://user:secret@ADDRESS?max_retries=3. It is
-// closed when the test ends.
+// Dial opens a client for a URL, which may contain go-redis's options, such as
+// redis://user:secret@ADDRESS?max_retries=3. The client is closed when the test ends.
 func Dial(t testing.TB, url string) redis.UniversalClient {
 	t.Helper()
 	options, err := redis.ParseURL(url)
@@ -128,7 +128,7 @@ func DialCluster(t testing.TB, password string, addrs ...string) redis.Universal
 	return client
 }
 
-// NoClients returns a nil client of each type.
+// NoClients returns a nil client of each type, to test that constructors reject it.
 func NoClients() []redis.UniversalClient {
 	return []redis.UniversalClient{nil, (*redis.Client)(nil), (*redis.ClusterClient)(nil)}
 }
@@ -152,7 +152,7 @@ func Hear(t testing.TB, client redis.UniversalClient, channels ...string) {
 	t.Cleanup(func() { _ = ear.Close(); <-over })
 }
 
-// Look opens a client that sends no commands on its own.
+// Look opens a client that sends only the test's commands: no CLIENT SETINFO and no retries.
 func Look(t testing.TB, o *redis.Options) *redis.Client {
 	o.MaxRetries, o.DisableIdentity = -1, true
 	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
@@ -164,7 +164,7 @@ func Look(t testing.TB, o *redis.Options) *redis.Client {
 // Kill ends the server as a crash would.
 func (s *Server) Kill() { s.t.Helper(); s.do("kill", s.own.Kill) }
 
-// Pause stops the server (SIGSTOP) with its connections open.
+// Pause stops the server with SIGSTOP. Its connections stay open.
 func (s *Server) Pause() { s.t.Helper(); s.do("pause", s.own.Pause) }
 
 // Resume continues a paused server.
@@ -195,8 +195,8 @@ func (s *Server) do(what string, do func(context.Context) error) {
 	Bounded(s.t, what, do)
 }
 
-// Bounded runs an operation on a test's server within a time limit. It also works in a clean-up, when the test's
-// context has ended.
+// Bounded runs an operation on a test's server with a time limit of two minutes. It also works in a clean-up, where the
+// test's context has already ended.
 func Bounded(t testing.TB, what string, do func(context.Context) error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
@@ -209,7 +209,7 @@ func Bounded(t testing.TB, what string, do func(context.Context) error) {
 //go:embed testdata/clock.c
 var clockSource []byte
 
-// Clock controls the clock of one Redis.
+// Clock sets the time that one Redis sees.
 type Clock struct {
 	t    testing.TB
 	file *os.File

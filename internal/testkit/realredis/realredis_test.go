@@ -8,7 +8,7 @@ import (
 	"github.com/lockbench/lockbench/internal/testkit/realredis"
 )
 
-// TestWithoutAServer checks that a test without a redis-server fails with all the ways to get one.
+// TestWithoutAServer checks that a test without a redis-server fails with an error that names every way to get one.
 func TestWithoutAServer(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	t.Setenv("LOCKBENCH_REDIS_SERVER", "")

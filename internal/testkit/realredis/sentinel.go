@@ -18,14 +18,15 @@ import (
 	"github.com/lockbench/lockbench/internal/testkit/poll"
 )
 
-// MasterName is the name of the primary that a Sentinel of a test watches.
+// MasterName is the name under which the Sentinels of tests watch a primary.
 const MasterName = "lock"
 
 // sentinelUser is the user name with which the Sentinel of a Watched connects to the servers.
 const sentinelUser = "sentinel"
 
-// StartSentinel starts a Sentinel that watches a primary as MasterName, and considers it down after the given time.
-// more are additional lines of its configuration. It returns the Sentinel's address.
+// StartSentinel starts a Sentinel that watches a primary as MasterName. The Sentinel considers the primary down if it
+// has not replied for the duration down. more contains additional lines of the Sentinel's configuration. StartSentinel
+// returns the Sentinel's address.
 func StartSentinel(t testing.TB, primary string, down time.Duration, more ...string) string {
 	t.Helper()
 	free, err := launch.FreePort()
@@ -76,7 +77,7 @@ func StartWatched(t testing.TB) *Watched {
 	poll.Until(t, "the replica follows", func() bool {
 		return strings.Contains(w.Nodes[1].Info(t.Context(), "replication").Val(), "master_link_status:up")
 	})
-	// A primary that answers late on a busy machine must not count as down before the test triggers its failover.
+	// Until the test triggers the failover, a primary that replies late on a busy machine must not count as down.
 	const down, failover = 30 * time.Second, 5 * time.Second
 	w.Sentinel = StartSentinel(t, w.Servers[0].Addr, down,
 		fmt.Sprintf("sentinel failover-timeout %s %d", MasterName, failover.Milliseconds()),
@@ -95,15 +96,15 @@ func StartWatched(t testing.TB) *Watched {
 	return w
 }
 
-// KeepOld makes the first primary stay a master after Failover, like a primary that its Sentinel can no longer reach:
-// it refuses the Sentinel's command to become a replica.
+// KeepOld makes the first primary stay a master after Failover, like a primary that its Sentinel can no longer reach.
+// The first primary then refuses the Sentinel's command to become a replica.
 func (w *Watched) KeepOld() {
 	w.t.Helper()
 	w.must(w.Nodes[0].Do(w.t.Context(), "ACL", "SETUSER", sentinelUser, "-slaveof", "-replicaof").Err())
 }
 
-// Failover makes the Sentinel promote the second server, and returns when the Sentinel has announced it. It works once.
-// Without KeepOld the first server becomes a replica some ten seconds later.
+// Failover makes the Sentinel promote the second server, and returns when the Sentinel names the new primary. It works
+// once. Without KeepOld the first server becomes a replica some ten seconds later.
 func (w *Watched) Failover() {
 	w.t.Helper()
 	w.must(w.admin.Failover(w.t.Context(), MasterName).Err())
@@ -113,12 +114,12 @@ func (w *Watched) Failover() {
 	})
 }
 
-// Is reports whether a server has a role, master or slave.
+// Is reports whether a server has the given role: master or slave.
 func (w *Watched) Is(server int, role string) bool {
 	return strings.Contains(w.Nodes[server].Info(w.t.Context(), "replication").Val(), "role:"+role)
 }
 
-// FailoverOptions returns options for redis.NewFailoverClient.
+// FailoverOptions returns the options with which redis.NewFailoverClient finds the primary through the Sentinel.
 func (w *Watched) FailoverOptions() *redis.FailoverOptions {
 	return &redis.FailoverOptions{
 		MasterName: MasterName, SentinelAddrs: []string{w.Sentinel},
@@ -126,7 +127,7 @@ func (w *Watched) FailoverOptions() *redis.FailoverOptions {
 	}
 }
 
-// UniversalOptions returns options for redis.NewUniversalClient.
+// UniversalOptions returns the options with which redis.NewUniversalClient finds the primary through the Sentinel.
 func (w *Watched) UniversalOptions() *redis.UniversalOptions {
 	return &redis.UniversalOptions{
 		MasterName: MasterName, Addrs: []string{w.Sentinel},

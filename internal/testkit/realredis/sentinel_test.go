@@ -10,9 +10,9 @@ import (
 	"github.com/lockbench/lockbench/internal/testkit/realredis"
 )
 
-// Both kinds of clients move to the new primary. The old primary stays a master, even after the Sentinel has tried to
-// make it a replica.
-func TestFailoverLeavesTheOldPrimaryAMaster(t *testing.T) {
+// After Failover with KeepOld, a failover client and a universal client must move to the new primary. The old primary
+// must stay a master, even after the Sentinel has tried to make it a replica.
+func TestFailoverKeepsOldPrimaryAsMaster(t *testing.T) {
 	w := realredis.StartWatched(t)
 	w.KeepOld()
 	failover := redis.NewFailoverClient(w.FailoverOptions())
@@ -47,7 +47,7 @@ func TestFailoverLeavesTheOldPrimaryAMaster(t *testing.T) {
 	}
 }
 
-// Without KeepOld the Sentinel makes the old primary a replica of the new one.
+// Without KeepOld, the Sentinel must make the old primary a replica of the new one.
 func TestFailoverDemotesTheOldPrimary(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a Sentinel takes ten seconds to make the old primary a replica")

@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// Certificate writes a certificate for 127.0.0.1, which servers and clients can both present, and its key, as PEM
-// files.
+// Certificate writes a certificate for 127.0.0.1 and its key as PEM files. Servers and clients can both present the
+// certificate.
 func Certificate(t testing.TB) (cert, key string) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

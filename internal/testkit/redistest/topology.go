@@ -13,8 +13,8 @@ import (
 	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
-// Topology is several running Redis nodes that belong to one test. Methods such as Kill take the index of a node. The
-// nodes of a cluster are in no particular order; a primary precedes its replicas.
+// Topology is a set of running Redis nodes that belong to one test. Methods such as Kill take the index of a node. The
+// nodes of a cluster are in no particular order. In a replicated topology, the primary comes before its replicas.
 type Topology struct {
 	Server *servers.Server
 
@@ -37,8 +37,8 @@ func StartTopology(t testing.TB, topology string) *Topology {
 	return top
 }
 
-// Nodes returns the servers in the form that strategies get: one node per independent server, one for a primary, and
-// one for a whole cluster. The clients are closed when the test ends.
+// Nodes returns the servers in the form that strategies receive: one node for each independent server, one for a
+// primary with its replicas, or one for a whole cluster. The clients are closed when the test ends.
 func (top *Topology) Nodes(t testing.TB) []goredis.Node {
 	t.Helper()
 	const pool = 64
@@ -54,7 +54,8 @@ func (top *Topology) Nodes(t testing.TB) []goredis.Node {
 	return nodes
 }
 
-// Clients returns a client per node, with which a test examines that node. They are closed when the test ends.
+// Clients returns one client for each node, for a test that examines the node. The clients are closed when the test
+// ends.
 func (top *Topology) Clients(t testing.TB) []*redis.Client {
 	t.Helper()
 	var clients []*redis.Client
@@ -83,7 +84,7 @@ func (top *Topology) Addrs() []string {
 // Kill ends a node as a crash would.
 func (top *Topology) Kill(i int) { top.t.Helper(); top.do("kill", top.own(i).Kill) }
 
-// Pause stops a node (SIGSTOP) with its connections open.
+// Pause stops a node with SIGSTOP. Its connections stay open.
 func (top *Topology) Pause(i int) { top.t.Helper(); top.do("pause", top.own(i).Pause) }
 
 // Resume continues a paused node.

@@ -11,8 +11,8 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// Run runs the lock local with a workload of a hundred clients, after change has adapted it. Call it in a bubble of
-// testing/synctest. The observer may be nil.
+// Run measures the strategy local in virtual time. The workload is the default one with 100 clients, one instance and
+// no warm-up, as modified by change. Call Run in a bubble of testing/synctest. The observer may be nil.
 func Run(t *testing.T, observer engine.Observer, change func(*workloads.Spec)) *results.Run {
 	t.Helper()
 	v, err := baselines.Local().Variant(nil)
