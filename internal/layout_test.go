@@ -7,7 +7,7 @@ import (
 	"github.com/lockbench/lockbench/internal/layout"
 )
 
-func TestNoLineOfATerminalIsWiderThanThePage(t *testing.T) {
+func TestTerminalLinesFitThePage(t *testing.T) {
 	t.Parallel()
 	for name, text := range map[string]string{
 		"words": strings.Repeat("word ", 90), "one word": strings.Repeat("x", 300),
@@ -29,7 +29,7 @@ func TestNoLineOfATerminalIsWiderThanThePage(t *testing.T) {
 	}
 }
 
-func TestMarkdownKeepsWhatIsNotItsOwn(t *testing.T) {
+func TestMarkdownEscapesText(t *testing.T) {
 	t.Parallel()
 	p := &layout.Page{Markdown: true, Paint: true}
 	p.Entry("a|b", "x_y")
@@ -42,7 +42,7 @@ func TestMarkdownKeepsWhatIsNotItsOwn(t *testing.T) {
 	}
 }
 
-func TestGridOfATerminal(t *testing.T) {
+func TestTerminalGrid(t *testing.T) {
 	t.Parallel()
 	p := &layout.Page{Paint: true}
 	p.Grid("lrl", [][]string{
@@ -55,7 +55,7 @@ func TestGridOfATerminal(t *testing.T) {
 	}
 }
 
-func TestColumnsLeaveNoBlanksBehind(t *testing.T) {
+func TestColumnsHaveNoTrailingBlanks(t *testing.T) {
 	t.Parallel()
 	p := &layout.Page{}
 	p.Columns("  ", [][]string{{"a", "1", ""}, {"longer", "2", "FAIL"}})

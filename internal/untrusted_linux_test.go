@@ -30,9 +30,9 @@ func TestReadFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]string{
-		in("more"): "it is larger than 64 MiB", in("fifo"): "it is no regular file",
-		in("link"):  "it is no regular file",
-		"/dev/zero": "it is no regular file", dir: "it is a directory", in("none"): "no such file",
+		in("more"): "larger than 64 MiB", in("fifo"): "not a regular file",
+		in("link"):  "not a regular file",
+		"/dev/zero": "not a regular file", dir: "it is a directory", in("none"): "no such file",
 	} {
 		answer := make(chan error, 1)
 		go func() {

@@ -29,9 +29,9 @@ func TestPrintable(t *testing.T) {
 	}
 }
 
-// A long text is cut at the beginning of a character, and the cut text does not change again. The text of a histogram
-// is not cut.
-func TestTextsAreShort(t *testing.T) {
+// A long text must be cut between two characters, and Printable must not change the cut text again. The text of a
+// histogram must not be cut.
+func TestLongTextsAreTruncated(t *testing.T) {
 	t.Parallel()
 	for _, letter := range []string{"a", "é", "錠", "\u2028", "\x1b", "::", ":", "#"} {
 		long := strings.Repeat(letter, 100_000)
@@ -57,7 +57,7 @@ func TestTextsAreShort(t *testing.T) {
 	}
 }
 
-// onlyShows reports whether a text has no effect on a terminal and a CI system but to be shown.
+// onlyShows reports whether a text has only printable characters and no command to a CI system.
 func onlyShows(text string) bool {
 	for _, r := range text {
 		if !unicode.IsPrint(r) {
@@ -77,7 +77,7 @@ func FuzzPrintable(f *testing.F) {
 	})
 }
 
-// FuzzJSON checks that JSON makes strings printable and changes nothing else, for any document.
+// FuzzJSON checks that untrusted.JSON makes the strings of any document printable and changes nothing else.
 func FuzzJSON(f *testing.F) {
 	f.Add([]byte(`{"a\u001b": ["\u003a:error::", "x\\\"\n", 1.5e300, true, {"b": null}], "plain": "<é>"}`))
 	f.Add([]byte(`{"cut": "\`))
@@ -93,7 +93,8 @@ func FuzzJSON(f *testing.F) {
 	})
 }
 
-// printable returns a decoded document with its strings made printable; false if two names become the same.
+// printable returns a decoded document with its strings made printable. It returns false if two names in one object
+// become equal, so that one value is lost.
 func printable(value any) (any, bool) {
 	apart := true
 	part := func(value any) any {

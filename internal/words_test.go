@@ -51,7 +51,7 @@ func TestTextsOfNumbersAndNames(t *testing.T) {
 	}
 }
 
-func TestDocumentsAreWrittenCompletelyOrNotAtAll(t *testing.T) {
+func TestDocumentsAreWrittenAtomically(t *testing.T) {
 	t.Parallel()
 	closed, shut := io.Pipe()
 	_ = closed.Close()

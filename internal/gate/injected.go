@@ -25,7 +25,7 @@ type Fault struct {
 	Commands int           // PINGs, one round trip each
 }
 
-// Register registers a spin lock with this fault.
+// Register registers a spin lock with the given fault.
 func Register(fault Fault) {
 	strategies.Register(strategies.Info{
 		Name:     Strategy,
@@ -48,12 +48,12 @@ type locker struct {
 	client redis.UniversalClient
 }
 
-// Acquire acquires with spin, and then adds the fault.
+// Acquire acquires the spin lock, and then causes the extra cost of the fault.
 func (l *locker) Acquire(ctx context.Context, key string) (strategies.Lease, error) {
 	return l.worsen(l.SpinLocker.Acquire(ctx, key))
 }
 
-// TryAcquire acquires with spin, and then adds the fault.
+// TryAcquire acquires the spin lock without waiting, and then causes the extra cost of the fault.
 func (l *locker) TryAcquire(ctx context.Context, key string) (strategies.Lease, error) {
 	return l.worsen(l.SpinLocker.TryAcquire(ctx, key))
 }
@@ -62,7 +62,7 @@ func (l *locker) worsen(lease strategies.Lease, err error) (strategies.Lease, er
 	if err != nil {
 		return nil, err
 	}
-	// Once the lock is held, ctx does not end the fault, because it would not end a bug either.
+	// Once the lock is held, the fault ignores the caller's context, as a bug would.
 	ctx := context.Background()
 	for range l.fault.Commands {
 		if err := l.client.Ping(ctx).Err(); err != nil {

@@ -14,7 +14,7 @@ import (
 )
 
 // Grid draws rows of cells, headings first. columns has one letter per column: l for text, r for figures. On a
-// terminal, a row with fewer cells is drawn as a plain line. The cells must come from Text.
+// terminal, a row with fewer cells than columns is drawn as a plain line. The cells must come from Text.
 func (p *Page) Grid(columns string, rows [][]string) {
 	if p.HTML {
 		p.htmlTable(rows)
@@ -80,14 +80,15 @@ func (p *Page) htmlTable(rows [][]string) {
 	fmt.Fprint(p, "</tbody>\n</table>\n</div>\n")
 }
 
-// between is the number of blanks between columns.
+// between is the number of spaces between two columns on a terminal.
 const between = 2
 
-// Part is a range of a table's columns that fits the page, and its width.
+// Part is a range of a table's columns that fits the page. The range includes From but not To. Wide is the width of the
+// part's table on a terminal, in columns.
 type Part struct{ From, To, Wide int }
 
 // Parts divides columns of these widths into parts, one per table, that fit the page. taken is the width of the columns
-// that every table repeats. A part has at least one column.
+// that every table repeats. A part has at least one column, even if that column does not fit.
 func (p *Page) Parts(taken int, widths []int) (parts []Part) {
 	for i, wide := range widths {
 		wide += between
@@ -100,8 +101,8 @@ func (p *Page) Parts(taken int, widths []int) (parts []Part) {
 	return parts
 }
 
-// Table draws a grid, or several one below the other if the columns do not fit the page. Each grid repeats the first
-// columns, which take at most half of the width.
+// Table draws one grid or, if the columns do not fit the page, several grids one after another. first is the number of
+// columns that each grid repeats on its left. These columns take at most half of the width.
 func (p *Page) Table(first int, columns string, rows [][]string) {
 	if !p.flows() {
 		rows = wrapped(rows, first, p.textWidth()/2)
@@ -125,8 +126,8 @@ func (p *Page) Table(first int, columns string, rows [][]string) {
 }
 
 // Columns writes rows of cells after an indent, without headings. If they are wider than the page, the cells of the
-// widest columns wrap. A row with another number of cells begins new columns. A single cell is a command, so it is not
-// wrapped.
+// widest columns wrap. A row whose number of cells differs from the previous row's begins a new table with its own
+// widths. A single cell is a command, so it is not wrapped.
 func (p *Page) Columns(indent string, rows [][]string) {
 	for len(rows) > 0 {
 		n := 1
@@ -145,7 +146,7 @@ func (p *Page) Columns(indent string, rows [][]string) {
 	}
 }
 
-// cells writes a row whose cells may have several lines.
+// cells writes a row with each cell padded to the width of its column. A cell may have several lines.
 func (p *Page) cells(indent string, row []string, widths []int) {
 	high := 1
 	for _, cell := range row {
@@ -164,7 +165,7 @@ func (p *Page) cells(indent string, row []string, widths []int) {
 	}
 }
 
-// widthsOf returns the width of each column.
+// widthsOf returns, for each column, the width of its widest line.
 func widthsOf(rows [][]string) []int {
 	widths := make([]int, len(rows[0]))
 	for _, row := range rows {
@@ -180,8 +181,9 @@ func widthsOf(rows [][]string) []int {
 // leastCell is the smallest width to which cells are wrapped.
 const leastCell = 8
 
-// wrapped wraps the cells of the first columns until these fit into room, the widest columns first. It leaves coloured
-// cells, which are short, and cells with several lines unchanged.
+// wrapped wraps the cells of the leftmost columns until these columns fit into room. first is the number of these
+// columns. The widest columns shrink first. Coloured cells, which are short, and cells with several lines stay
+// unchanged.
 func wrapped(rows [][]string, first, room int) [][]string {
 	widths := widthsOf(rows)[:first]
 	total := func(most int) int {
@@ -208,9 +210,8 @@ func wrapped(rows [][]string, first, room int) [][]string {
 	return all
 }
 
-// trimmed removes the blanks at the end of a line, which would wrap on a narrow terminal, and the part of the rule that
-// lies below the padding of the last column. The colour of a coloured cell ends after its blanks, so trimmed moves that
-// end.
+// trimmed removes the spaces at the end of a line, which would wrap on a narrow terminal. If a colour ends after these
+// spaces, trimmed ends it before them. It also shortens the rule below the headings by the padding of the last column.
 func trimmed(line string) string {
 	line, coloured := strings.CutSuffix(strings.TrimRight(line, " "), off)
 	if line = strings.TrimRight(line, " "); coloured && !strings.HasSuffix(line, off) {

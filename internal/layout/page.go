@@ -12,7 +12,7 @@ import (
 	"github.com/lockbench/lockbench/internal/words"
 )
 
-// Page is a document under construction.
+// Page collects the text of a document. Its methods write in the format that the fields select.
 type Page struct {
 	bytes.Buffer
 	Markdown bool // without Markdown and HTML, the page is for a terminal
@@ -23,10 +23,11 @@ type Page struct {
 	list string // the open HTML list; "" if there is none
 }
 
-// flows reports whether the program that shows the page breaks its lines.
+// flows reports whether the program that displays the page wraps the lines, so that Page need not.
 func (p *Page) flows() bool { return p.Markdown || p.HTML }
 
-// within closes the open HTML list, if it is another one, and begins this list.
+// within closes the open HTML list and opens the given list, unless that list is already open. list is the name of the
+// element, such as ul. If list is "", within only closes.
 func (p *Page) within(list, attributes string) {
 	if list == p.list {
 		return
@@ -40,13 +41,14 @@ func (p *Page) within(list, attributes string) {
 	p.list = list
 }
 
-// Width returns the columns of the terminal. A table may use all of them.
+// Width returns the number of columns of the terminal. A table may use all of them.
 func (p *Page) Width() int { return cmp.Or(p.Wide, Width) }
 
-// textWidth returns the largest width of a line of text, because longer lines are hard to read.
+// textWidth returns the largest width of a line of text. It is at most Width, even on a wider terminal, because longer
+// lines are hard to read.
 func (p *Page) textWidth() int { return min(p.Width(), Width) }
 
-// Text returns a text as the page requires it: for Markdown, it escapes special characters.
+// Text returns a text in the form that the page's format requires. For Markdown, it escapes special characters.
 func (p *Page) Text(text string) string {
 	if p.Markdown {
 		return Escape(text)
@@ -54,11 +56,12 @@ func (p *Page) Text(text string) string {
 	return text
 }
 
-// labelWidth is the width of the label of an entry.
+// labelWidth is the width of an entry's label, in columns.
 const labelWidth = 11
 
-// Entry writes a label with a text, which it wraps and indents on a terminal and writes as an item of a list elsewhere.
-// An empty label continues the previous entry. An empty text writes nothing. A label that begins with "!" is red.
+// Entry writes a label and a text. On a terminal it wraps and indents the text; elsewhere it writes both as an item of
+// a list. An empty label continues the previous entry. An empty text writes nothing. A label that begins with "!" is
+// red.
 func (p *Page) Entry(label, text string) {
 	switch {
 	case text == "":
@@ -105,10 +108,10 @@ func (p *Page) Section(title, beside string) {
 	fmt.Fprintf(p, "\n## %s\n\n", Escape(title))
 }
 
-// Point writes an item of a list. about names its subject, and may be "".
+// Point writes an item of a list. about is the item's subject, which precedes the text; it may be "".
 func (p *Page) Point(about, text string) { p.point(about, text, false) }
 
-// Fault is Point for an error: its subject is red.
+// Fault writes an item of a list about an error. It differs from Point only in that the subject is red.
 func (p *Page) Fault(about, text string) { p.point(about, text, true) }
 
 func (p *Page) point(about, text string, fault bool) {
@@ -163,7 +166,7 @@ func (p *Page) Command(line string) {
 		return
 	}
 	if p.Markdown {
-		fmt.Fprintln(p, "    "+line) // code
+		fmt.Fprintln(p, "    "+line) // four spaces mark code
 		return
 	}
 	shown, quoted := " ", false
@@ -181,7 +184,7 @@ func (p *Page) Command(line string) {
 	fmt.Fprintln(p, shown)
 }
 
-// Save writes the page to w, without blanks at the ends of lines. Errors call the page what.
+// Save writes the page to w, without blanks at the ends of lines. The parameter what names the page in errors.
 func (p *Page) Save(w io.Writer, what string) error {
 	p.within("", "")
 	lines := strings.Split(p.String(), "\n")

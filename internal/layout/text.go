@@ -10,7 +10,7 @@ import (
 // Width is the default width of a page on a terminal, in columns.
 const Width = 120
 
-// TextWidth returns how many columns of a terminal a line takes. Colour codes take none.
+// TextWidth returns how many columns of a terminal a line occupies. Colour codes occupy none.
 func TextWidth(line string) int {
 	return displaywidth.Options{ControlSequences: true}.String(line)
 }
@@ -49,20 +49,20 @@ func (p *Page) hanging(mark, text, indent string) string {
 }
 
 // Escape escapes the characters that Markdown interprets. It also prevents sites that show Markdown from turning
-// addresses, @mentions and #references into links: for the latter two it inserts a character without width after the
-// sign, because only a character between sign and name prevents such a link.
+// addresses, @mentions and #references into links. It inserts a zero-width space after @ and #, because only a
+// character between the sign and the name prevents such a link.
 func Escape(text string) string { return escapes.Replace(text) }
 
 var escapes = strings.NewReplacer("\\", `\\`, "|", `\|`, "\n", " ", "<", "&lt;", "&", "&amp;",
 	"*", `\*`, "_", `\_`, "`", "\\`",
 	"[", `\[`, "]", `\]`, "!", `\!`, "://", `\://`, "www.", `www\.`, "@", "\\@\u200b", "#", "\\#\u200b")
 
-// Code returns text as Markdown's code.
+// Code returns text as a code span of Markdown. It replaces characters that would end the span or the cell of a table.
 func Code(text string) string {
 	return "`" + strings.NewReplacer("`", "'", "|", `\|`, "\n", " ").Replace(text) + "`"
 }
 
-// Paint colours text if it is true.
+// Paint selects whether its methods add colour codes to a text (true) or return the text unchanged (false).
 type Paint bool
 
 // Bold marks text as a heading.
@@ -74,13 +74,13 @@ func (p Paint) Red(s string) string { return p.with("\x1b[1;31m", s) }
 // Green marks text as good.
 func (p Paint) Green(s string) string { return p.with("\x1b[32m", s) }
 
-// Yellow marks text as neither good nor wrong.
+// Yellow marks text as a warning, between good and faulty.
 func (p Paint) Yellow(s string) string { return p.with("\x1b[33m", s) }
 
-// off ends a colour.
+// off is the escape sequence that ends a colour.
 const off = "\x1b[0m"
 
-// with colours each line separately, as the cells of a table require.
+// with adds the colour code to each line separately, as the cells of a table require.
 func (p Paint) with(code, s string) string {
 	if !p {
 		return s

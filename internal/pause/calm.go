@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// Calmly calls play with a duration. play returns a fault, or "" if there is none. If standstill measured that the
-// machine stood still for at least a fifth of the duration, this may have caused the fault: Calmly then records the
-// fault as spoilt and plays again with twice the duration, at most attempts times. A fault that it returns had no such
-// cause.
+// Calmly calls play with a duration and returns the fault that play found, or "" for none. standstill measures for how
+// long the machine stood still during play. If that was at least a fifth of the duration, the standstill may have
+// caused the fault. Calmly then adds the fault to spoilt and calls play again with twice the duration. It calls play at
+// most attempts times. If all faults are spoilt, it returns "".
 func Calmly(
 	attempts int, length time.Duration, standstill func(do func()) time.Duration, play func(time.Duration) string,
 ) (fault string, spoilt []string) {
@@ -17,7 +17,7 @@ func Calmly(
 		if fault == "" || longest < length/5 {
 			return fault, spoilt
 		}
-		spoilt = append(spoilt, fmt.Sprintf("%s, with a TTL of %v, but the machine stood still for %v", fault, length,
+		spoilt = append(spoilt, fmt.Sprintf("%s with a TTL of %v, but no process ran on the machine for %v", fault, length,
 			longest))
 	}
 	return "", spoilt

@@ -27,10 +27,10 @@ func open() *descriptor {
 
 func (d *descriptor) close() { _ = d.file.Close() }
 
-// sleep returns at or after the instant until; false if it has already passed.
+// sleep returns true at or after the instant until. If that instant has already passed, it returns false at once.
 //
-// The read deadline lets the runtime wake the goroutine too: on a busy machine the runtime checks its own timers more
-// often than descriptors.
+// The read deadline lets the runtime wake the goroutine too, because on a busy machine the runtime checks its own
+// timers more often than descriptors.
 func (d *descriptor) sleep(until time.Time) bool {
 	left := time.Until(until)
 	if left <= 0 {

@@ -4,14 +4,14 @@ package pause
 
 import "time"
 
-// descriptor uses the runtime's timer, because lockbench knows no finer one on this system.
+// descriptor sleeps with the runtime's timer, because lockbench has no finer timer on this system.
 type descriptor struct{}
 
 func open() *descriptor { return &descriptor{} }
 
 func (*descriptor) close() {}
 
-// sleep returns at or after the instant until; false if it has already passed.
+// sleep returns true at or after the instant until. If that instant has already passed, it returns false at once.
 func (*descriptor) sleep(until time.Time) bool {
 	left := time.Until(until)
 	time.Sleep(left)

@@ -1,6 +1,5 @@
-// Package pause sleeps more exactly than the time package: on an idle Linux
-// machine time.Sleep rounds up to a millisecond, because the runtime waits in epoll,
-// whose timeout has no finer unit.
+// Package pause sleeps more exactly than the time package. On an idle Linux machine, time.Sleep rounds up to a
+// millisecond, because the runtime waits in epoll, whose timeout has no finer unit.
 package pause
 
 import (
@@ -30,22 +29,22 @@ type Sleepers struct {
 }
 
 const (
-	// coarse is the length of the last part of a long sleep, which the time package must not time, because it may be one
-	// or two milliseconds late.
+	// coarse is how long before its end a long sleep stops using the time package, which may be late by one or two
+	// milliseconds.
 	coarse = 3 * time.Millisecond
 	// margin is the shortest time to busy-wait, because an idle machine needs 30 to 50 µs to wake up.
 	margin = 30 * time.Microsecond
-	// spare is the multiple of the usual lateness that is added to the busy-waiting.
+	// spare is the factor by which the usual lateness is multiplied before it is added to margin.
 	spare = 3
-	// foreseen limits what a single sleep contributes to the usual lateness. Greater lateness is chance.
+	// foreseen is the largest lateness of a single sleep that enters the usual lateness. A greater lateness is due to
+	// chance and counts as foreseen.
 	foreseen = 300 * time.Microsecond
-	// mostOpen limits the number of descriptors. Without a descriptor, a sleep uses the time package.
+	// mostOpen limits the number of open timer descriptors. A sleep that gets no descriptor uses the time package.
 	mostOpen = 1024
 )
 
-// Sleep returns after d, or at most 6 ms after done is closed; done may be nil. If it
-// does not busy-wait, it returns early as often as late, by microseconds, so that sleeps
-// are right on average.
+// Sleep returns after d, or at most 6 ms after done is closed; done may be nil. If it does not busy-wait, it returns
+// some microseconds early as often as late, so that sleeps have the right length on average.
 func (s *Sleepers) Sleep(done <-chan struct{}, d time.Duration) {
 	if d <= 0 {
 		return
@@ -77,8 +76,9 @@ func (s *Sleepers) until(done <-chan struct{}, end time.Time) {
 	s.give(timer)
 }
 
-// sleep aims at an instant before the end, by a multiple of the usual lateness, and updates that lateness with its own.
-// If nothing is left to sleep, it reduces the usual lateness a little, so that later sleeps try again.
+// sleep sets the timer to an instant before end. The time between the two is the usual lateness multiplied by times.
+// After waking up, sleep updates the usual lateness with the lateness of this sleep. If the instant has already passed,
+// sleep only reduces the usual lateness a little, so that later sleeps use the timer again.
 func (s *Sleepers) sleep(timer *descriptor, end time.Time, times int64) {
 	late := s.late.Load()
 	goal := end.Add(-time.Duration(times * late))

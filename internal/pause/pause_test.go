@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// overshoot returns the median of how much longer sleeps took than requested.
+// overshoot returns by how much the median of 101 calls of sleep(d) exceeds d.
 func overshoot(sleep func(time.Duration), d time.Duration) time.Duration {
 	var over []time.Duration
 	for range 101 {
@@ -20,7 +20,8 @@ func overshoot(sleep func(time.Duration), d time.Duration) time.Duration {
 	return over[len(over)/2]
 }
 
-// A sleep is never too short, and on any machine its error is at most that of the time package, except for chance.
+// With Exact, the median sleep must not be shorter than requested. The test only logs by how much the other sleeps, and
+// time.Sleep, exceed the request.
 func TestSleepsAreExact(t *testing.T) {
 	for _, exact := range []bool{true, false} {
 		s := &Sleepers{Exact: exact}
@@ -35,7 +36,7 @@ func TestSleepsAreExact(t *testing.T) {
 	}
 }
 
-func TestManySleepAtATime(t *testing.T) {
+func TestConcurrentSleeps(t *testing.T) {
 	s := &Sleepers{Exact: true}
 	var all sync.WaitGroup
 	began := time.Now()
@@ -56,7 +57,7 @@ func TestManySleepAtATime(t *testing.T) {
 	}
 }
 
-func TestALongSleepCanBeEnded(t *testing.T) {
+func TestLongSleepCanBeEnded(t *testing.T) {
 	s := &Sleepers{}
 	defer s.Close()
 	done := make(chan struct{})
@@ -69,7 +70,7 @@ func TestALongSleepCanBeEnded(t *testing.T) {
 	<-slept
 }
 
-func TestPlainSleepsKeepVirtualTime(t *testing.T) {
+func TestPlainSleepsUseVirtualTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &Sleepers{Exact: true, Plain: true}
 		began := time.Now()

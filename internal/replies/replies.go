@@ -9,7 +9,7 @@ import (
 	"github.com/lockbench/lockbench/internal/untrusted"
 )
 
-// Info is a reply to INFO or CLUSTER INFO, field by field.
+// Info maps each field of a reply to INFO or CLUSTER INFO to its value.
 type Info map[string]string
 
 // ParseInfo parses lines of the form "field:value" and makes them printable. It skips headings and all other lines.
@@ -24,7 +24,7 @@ func ParseInfo(text string) Info {
 	return fields
 }
 
-// Integer returns a field's value; nil if the reply has no such field or it is not an integer.
+// Integer returns a field's value, or nil if the reply has no such field or it is not an integer.
 func (i Info) Integer(field string) *int64 {
 	if n, err := strconv.ParseInt(i[field], 10, 64); err == nil {
 		return &n
@@ -32,7 +32,7 @@ func (i Info) Integer(field string) *int64 {
 	return nil
 }
 
-// Seconds returns the sum of fields in seconds; nil if one is missing.
+// Seconds returns the sum of fields in seconds, or nil if one is missing.
 func (i Info) Seconds(fields ...string) *float64 {
 	var sum float64
 	for _, field := range fields {
@@ -46,7 +46,7 @@ func (i Info) Seconds(fields ...string) *float64 {
 }
 
 // Calls returns the number of calls of each command, from lines such as "cmdstat_get:calls=21,usec=175,…" of the
-// section commandstats; nil if there are none.
+// section commandstats, or nil if there are none.
 func (i Info) Calls() map[string]int64 {
 	var calls map[string]int64
 	for field, value := range i {

@@ -19,7 +19,7 @@ import (
 // MaxText is the length of the longest text, in bytes. The limit is low because pages and tables repeat and wrap names.
 const MaxText = 4 << 10
 
-// Printable returns text as one line that has no effect on a terminal or a CI system but to be shown. White space
+// Printable returns text as one line that a terminal or a CI system only displays and does not interpret. White space
 // becomes blanks. Other characters that cannot be printed become escapes such as \x1b, and so does the first character
 // of a command to a CI system: ::error::, ##[group], ##vso[task]. A result longer than MaxText is cut. Printable does
 // not change its own results.
@@ -41,7 +41,7 @@ func Printable(text string) string {
 
 func printable(text string) string {
 	var b strings.Builder
-	clean := 0 // before it, all of text is in b
+	clean := 0 // text[:clean] has been written to b
 	for i := 0; i < len(text); {
 		r, size := utf8.DecodeRuneInString(text[i:])
 		shown := ""
@@ -68,14 +68,14 @@ func commands(text string) bool {
 		strings.HasPrefix(text, "::") && len(text) > 2 && unicode.IsLetter(rune(text[2]))
 }
 
-// recorded is the suffix of the names of histograms in documents. Their texts are long and decoded by their reader, so
-// they are not cut.
+// recorded is the suffix of the names of document fields that hold a histogram. The text of a histogram is long, and
+// readers decode it, so it is not cut.
 const recorded = "hdr"
 
 // JSON returns a JSON document with each of its strings made printable.
 func JSON(document []byte) []byte {
 	var out []byte
-	name, clean := "", 0 // before clean, all of document is in out
+	name, clean := "", 0 // document[:clean] has been appended to out
 	for i := 0; i < len(document); i++ {
 		if document[i] != '"' {
 			continue
@@ -133,7 +133,7 @@ func ReadFile(name string) ([]byte, error) {
 	case about.IsDir():
 		return nil, &os.PathError{Op: "read", Path: name, Err: errors.New("it is a directory")}
 	case !about.Mode().IsRegular():
-		return nil, &os.PathError{Op: "read", Path: name, Err: errors.New("it is no regular file")}
+		return nil, &os.PathError{Op: "read", Path: name, Err: errors.New("not a regular file")}
 	}
 	var content []byte
 	large := about.Size() > MaxFile // do not read it, because that takes a second
@@ -144,7 +144,7 @@ func ReadFile(name string) ([]byte, error) {
 		return nil, err
 	}
 	if large || len(content) > MaxFile {
-		return nil, &os.PathError{Op: "read", Path: name, Err: fmt.Errorf("it is larger than %d MiB", MaxFile>>20)}
+		return nil, &os.PathError{Op: "read", Path: name, Err: fmt.Errorf("larger than %d MiB", MaxFile>>20)}
 	}
 	return bytes.TrimPrefix(content, []byte(byteOrderMark)), nil
 }

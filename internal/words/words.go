@@ -17,7 +17,7 @@ import (
 // plainWord matches a word that needs no quotes in a shell.
 var plainWord = regexp.MustCompile(`^[\w@%+=:,./-]+$`)
 
-// Quoted returns a word, in quotes if a shell needs them.
+// Quoted returns a word as a shell needs it: unchanged, or in quotes if it contains special characters.
 func Quoted(word string) string {
 	if plainWord.MatchString(word) {
 		return word
@@ -45,7 +45,7 @@ func And(names []string) string {
 	return strings.Join(names[:last], ", ") + " and " + names[last]
 }
 
-// Dotted joins the parts that are not empty with dots.
+// Dotted joins the parts with " · ". It leaves out empty parts.
 func Dotted(parts ...string) string {
 	return strings.Join(slices.DeleteFunc(slices.Clone(parts), func(part string) bool { return part == "" }), " · ")
 }
@@ -60,19 +60,20 @@ func Suggest(format, given string, known []string) string {
 }
 
 // nearest returns the known name with the fewest edits from the given name, ignoring case (V. I. Levenshtein, Soviet
-// Physics Doklady 10, 1966). It returns the first of several such names, and "" if more than half of the name would
-// have to be edited.
+// Physics Doklady 10, 1966). Of several such names it returns the first. It returns "" if no name is within half as
+// many edits as the given name has letters.
 func nearest(given string, known []string) string {
 	return within(len(given)/2, given, known)
 }
 
-// Typo returns the known name that the given name probably misspells: one edit away, or two from five letters on, as
-// when two letters have changed places. Otherwise it returns "".
+// Typo returns the nearest known name if the given name is probably a misspelling of it, else "". The limit is one edit
+// for names of three or four letters, and two edits for longer names, because two swapped letters count as two edits.
+// For a shorter name, Typo returns "".
 func Typo(given string, known []string) string { return within(min(2, len(given)*2/5), given, known) }
 
 // Near returns the known name within two edits of the given name, or within one edit if either name has at most three
-// letters. Of several nearest names it returns the first one with the most similar length, because letters often change
-// places. It returns "" if there is none.
+// letters. Of several nearest names it returns the one whose length is most similar, because swapped letters do not
+// change the length. It returns "" if no name is near enough.
 func Near(given string, known []string) string {
 	alike := slices.SortedStableFunc(slices.Values(known), func(a, b string) int {
 		return cmp.Compare(apart(a, given), apart(b, given))
@@ -83,10 +84,10 @@ func Near(given string, known []string) string {
 	return within(2, given, slices.DeleteFunc(alike, func(name string) bool { return len(name) <= 3 }))
 }
 
-// apart returns the difference of two lengths.
+// apart returns the difference, in bytes, between the lengths of two names.
 func apart(a, b string) int { return max(len(a), len(b)) - min(len(a), len(b)) }
 
-// within returns the nearest known name with at most this many edits; "" if there is none.
+// within returns the nearest known name that is within the given number of edits, or "" if there is none.
 func within(edits int, given string, known []string) string {
 	best, distance := "", edits+1
 	for _, name := range known {
@@ -97,8 +98,9 @@ func within(edits int, given string, known []string) string {
 	return best
 }
 
-// WriteJSON writes a document completely, or nothing if it cannot be encoded. Errors call the document what. It indents
-// by two spaces. It does not escape <, > and &, because the document is not read as HTML.
+// WriteJSON writes a document completely, or nothing if it cannot be encoded. The parameter what names the document in
+// errors. The JSON is indented by two spaces. The characters <, > and & are not escaped, because the document is not
+// read as HTML.
 func WriteJSON(w io.Writer, what string, document any) error {
 	var encoded bytes.Buffer
 	encoder := json.NewEncoder(&encoded)
@@ -110,7 +112,7 @@ func WriteJSON(w io.Writer, what string, document any) error {
 	return Write(w, what, encoded.Bytes())
 }
 
-// Write writes a text with a single call. Errors call the text what.
+// Write writes a text with a single call to w.Write. The parameter what names the text in errors.
 func Write(w io.Writer, what string, text []byte) error {
 	if _, err := w.Write(text); err != nil {
 		return fmt.Errorf("write %s: %w", what, err)

@@ -14,7 +14,7 @@ import (
 	"github.com/lockbench/lockbench/internal/gate"
 )
 
-// The linker sets these, see the package comment.
+// The linker flag -X sets delay and commands, as in the package comment.
 var delay, commands = "0s", "0"
 
 func main() {
