@@ -23,7 +23,7 @@ import (
 	"github.com/lockbench/lockbench/results/compare"
 )
 
-// ab holds the flags of the command ab and the state of its comparison.
+// ab holds the flags of the command ab, and the pairs of runs measured so far.
 type ab struct {
 	gate   *gate
 	redis  lockbench.StoreOptions
@@ -44,7 +44,8 @@ type ab struct {
 	crowded string        // reason why a single client was not measured; "" if it is measured
 }
 
-// The values of --until: exactly --pairs pairs, or more until there is a verdict.
+// The values of --until. With pairs, ab measures exactly --pairs pairs. With decided, it doubles that number until
+// there is a verdict or the budget ends.
 const untilPairs, untilDecided = "pairs", "decided"
 
 func (a *app) ab() *cobra.Command {
@@ -53,14 +54,14 @@ func (a *app) ab() *cobra.Command {
 		Use:   "ab [flags] BASE_BINARY HEAD_BINARY -- [FLAGS]",
 		Short: "Compare two builds in interleaved runs",
 		Long: "Run two builds of lockbench in turns against one Redis, each with FLAGS, and test the pairs.\n" +
-			"Unless FLAGS set other values, a run is 2s long after 500ms of warm-up, without baselines. In each\n" +
-			"pair a single client measures what an acquisition costs. Environment variables set the flags of\n" +
-			"ab, not FLAGS. If the times of this machine scatter too much, the verdict is undecided and names\n" +
-			"the number of pairs that would be enough; --until decided doubles the pairs until there is a\n" +
-			"verdict or the budget ends.\n\nThe exit code is 110 if the head is worse by the primary metric\n" +
-			"(--metric) or needs more commands or round trips, with --all-metrics by any metric; 111 if the\n" +
-			"head broke a guarantee; 112 if no verdict was possible, and with --strict or --until decided if\n" +
-			"the verdict is undecided.",
+			"Unless FLAGS set other values, a run is 2s long after 500ms of warm-up, without baselines. Each\n" +
+			"pair also has a short run of a single client, which measures the commands and round trips of an\n" +
+			"acquisition without contention. Environment variables set the flags of ab, not FLAGS. If the times\n" +
+			"of this machine scatter too much, the verdict is undecided and names the number of pairs that\n" +
+			"would be enough; --until decided doubles the pairs until there is a verdict or the budget ends.\n\n" +
+			"The exit code is 110 if the head is worse by the primary metric (--metric), by any metric with\n" +
+			"--all-metrics, or if it needs more commands or round trips; 111 if the head broke a guarantee; 112\n" +
+			"if no verdict was possible, or if the verdict is undecided and --strict or --until decided is set.",
 		Example: "  go build -o /tmp/base ./cmd/lockbench # change something\n" +
 			"  go build -o /tmp/head ./cmd/lockbench\n" +
 			"  lockbench ab /tmp/base /tmp/head -- -s pubsub -c 200\n" +
@@ -106,10 +107,12 @@ func (f *ab) register(set *pflag.FlagSet) {
 	addGroups(set, verdict, servers)
 }
 
-// notAlone lists the flags of run for several generators, which ab and record do not allow.
+// notAlone lists the flags with which run coordinates several generator processes. ab and record do not allow these
+// flags.
 const notAlone = "generators generator session join-timeout"
 
-// notOfRuns lists the flags of run that FLAGS must not contain, because ab sets them itself or has them as own flags.
+// notOfRuns lists the flags of run that FLAGS must not contain. ab sets them itself, has its own flag of the same name,
+// or does not support them.
 var notOfRuns = strings.Fields("redis ca-file topology image " + notAlone + " quiet output dry-run")
 
 func (f *ab) validate(builds []string) error {
@@ -131,7 +134,7 @@ func (f *ab) validate(builds []string) error {
 	_, in := ofRuns(f.runs)
 	for _, name := range notOfRuns {
 		if in.set.Changed(name) {
-			problems = append(problems, fmt.Errorf("after the --: --%s is not allowed in the runs of ab", name))
+			problems = append(problems, fmt.Errorf("the arguments after -- must not contain --%s", name))
 		}
 	}
 	return errors.Join(problems...)
@@ -150,9 +153,9 @@ func runnable(build string) error {
 }
 
 const (
-	// maxPairs is far above any useful number.
+	// maxPairs is the limit of --pairs. It is far above any useful number, so it only catches typing errors.
 	maxPairs = 1000
-	// usualBudget is the default budget with --until decided.
+	// usualBudget is the default of --budget with --until decided.
 	usualBudget = 15 * time.Minute
 )
 
@@ -182,7 +185,7 @@ func (a *app) runPaired(ctx context.Context, f *ab, outputs []output[*compare.Co
 	}
 	if len(f.head.Reports) == 0 {
 		if ctx.Err() != nil {
-			return &exit{ExitStopped, errors.New("interrupted in the first pair")}
+			return &exit{ExitStopped, errors.New("interrupted during the first pair of runs")}
 		}
 		return failed
 	}
@@ -245,7 +248,7 @@ func (a *app) paired(
 	}
 }
 
-// compared returns the comparison of the complete pairs.
+// compared compares all pairs whose two runs are complete.
 func (f ab) compared(rules compare.Rules) (*compare.Comparison, error) {
 	f.base.Name, f.head.Name = untrusted.Printable(f.base.Name), untrusted.Printable(f.head.Name)
 	c, err := compare.Paired(f.base, f.head, rules)
@@ -259,7 +262,7 @@ func (f ab) compared(rules compare.Rules) (*compare.Comparison, error) {
 	return c, nil
 }
 
-// keepPairs makes a second signal write the comparison of the pairs measured so far.
+// keepPairs registers the function that writes the comparison of the pairs measured so far. A second signal calls it.
 func (a *app) keepPairs(soFar ab, rules compare.Rules) {
 	a.ended.keep(func() error {
 		c, err := soFar.compared(rules)
@@ -271,7 +274,8 @@ func (a *app) keepPairs(soFar ab, rules compare.Rules) {
 	})
 }
 
-// measurePairs runs pairs until there are as many as pairs, ctx ends, the budget ends or a build cannot be measured.
+// measurePairs measures pairs until there are as many as the parameter pairs says, the budget is too short for another
+// pair, or ctx is cancelled. It returns an error if a build cannot be measured.
 func (a *app) measurePairs(
 	ctx context.Context, f *ab, redis lockbench.StoreOptions, folder string, pairs int, rules compare.Rules,
 ) error {
@@ -308,8 +312,8 @@ func (a *app) measurePairs(
 	return nil
 }
 
-// pair runs both builds with these flags, in the order of turns (0 is the base, 1 the head). A report's file name
-// consists of prefix, side and number.
+// pair runs each build once with the given flags. turns is the order of the builds: 0 is the base, 1 the head. The file
+// name of each report consists of prefix, base or head, and number.
 func (f *ab) pair(
 	ctx context.Context, turns []int, number int, flags []string, redis lockbench.StoreOptions, folder, prefix string,
 ) (pair [2]results.File, err error) {
@@ -345,8 +349,8 @@ func (f *ab) oneClient(
 	return err
 }
 
-// flagsOfOne returns the flags of a run of one client with the strategies of FLAGS. The run is short, because it
-// measures counts per acquisition, which hardly vary.
+// flagsOfOne returns the flags for the two runs of a pair with a single client. It keeps the strategies that FLAGS
+// selects. The runs are short: they only measure counts per acquisition, which hardly vary.
 func (f *ab) flagsOfOne(pair int) []string {
 	flags := []string{"--no-baselines", "--seed", strconv.Itoa(pair), "--clients", "1", "--instances", "1"}
 	runs, _ := ofRuns(f.runs)
@@ -360,8 +364,9 @@ func (f *ab) flagsOfOne(pair int) []string {
 	return append(flags, length...)
 }
 
-// flagsOf returns the flags of the runs of a pair. The user's flags come last, so they override ab's defaults. With
-// --workload or --file, ab sets no duration, because the file may set one.
+// flagsOf returns the flags for both runs of a pair. The number of the pair is the seed of both runs. The user's flags
+// come last, so they override ab's defaults. With --workload or --file, ab sets no duration, because the file may set
+// one.
 func (f *ab) flagsOf(pair int) []string {
 	usual := []string{"--no-baselines", "--seed", strconv.Itoa(pair)}
 	if runs, in := ofRuns(f.runs); runs.file == "" && runs.all == "" {
@@ -372,8 +377,8 @@ func (f *ab) flagsOf(pair int) []string {
 	return append(usual, f.runs...)
 }
 
-// order returns for each pair whether the head runs first: in half of the pairs, shuffled by the seed, so that neither
-// side gains from its position or from periodic load on the machine.
+// order returns, for each pair, whether the head runs first. The seed selects the half of the pairs in which the head
+// runs first. As a result, neither side gains from its position or from periodic load on the machine.
 func order(pairs int, seed int) []bool {
 	headFirst := make([]bool, pairs)
 	for i := range headFirst {

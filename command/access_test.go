@@ -13,14 +13,14 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// shortly has the flags of a short run.
+// shortly lists the flags for a run of 200 ms without warm-up or baselines.
 var shortly = []string{
 	"-c", "4", "--instances", "2", "--hold", "1ms", "-d", "200ms", "-w", "0s", "--no-baselines", "-q", "-o", "json=",
 }
 
-// A run, with every strategy on one Redis, reaches a Redis that requires client certificates and a password that is not
-// in the address. It also reaches a primary through its Sentinels.
-func TestWaysIn(t *testing.T) {
+// Every single-node strategy must acquire its lock over each kind of connection: TLS with a client certificate, a
+// password from a file or from a variable, and a primary found through its Sentinels.
+func TestConnectionSettings(t *testing.T) {
 	t.Parallel()
 	cert, key := redistest.Certificate(t)
 	free, err := launch.FreePort()
@@ -75,7 +75,7 @@ func TestWaysIn(t *testing.T) {
 		{
 			"certificates without encryption", "",
 			[]string{"-u", "127.0.0.1:1", "--cert", cert, "--key", key},
-			command.ExitConfig, "--cert and --key are for rediss:// addresses",
+			command.ExitConfig, "--cert and --key need a rediss:// address",
 		},
 		{
 			"no such password file", "",

@@ -6,8 +6,9 @@ import (
 	"testing"
 )
 
-// The CI action fails a job on a regression; on an undecided verdict only if it is strict.
-func TestTheActionFailsForWhatIsDecided(t *testing.T) {
+// The CI action must fail a job on a regression and on a broken guarantee. It must fail a job on an undecided verdict
+// only if the action's input strict is true.
+func TestActionFailsOnRegression(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		code, strict string

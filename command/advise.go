@@ -25,7 +25,7 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// adviseFlags holds the flags of advise.
+// adviseFlags holds the values of advise's flags. Its method question makes an advise.Question from them.
 type adviseFlags struct {
 	purpose    string
 	language   string
@@ -41,7 +41,8 @@ type adviseFlags struct {
 	dryRun     bool
 }
 
-// contention lists the workload options that the user may set; advise chooses the others.
+// contention lists the workload options that advise accepts. advise itself chooses the values of all other workload
+// options.
 var contention = strings.Fields("clients instances keys key-dist hold think rate arrivals ttl timeout work fence " +
 	"coalesce pool duration warmup seed")
 
@@ -52,16 +53,17 @@ func (a *app) advise() *cobra.Command {
 		Use:   "advise",
 		Short: "Recommend a lock by measuring your contention",
 		Long: "Measure a short list of locks under your contention within --budget, and recommend one. The\n" +
-			"ranking compares clients that got nothing, clients served, waits and server CPU, in this order. The\n" +
-			"answer names the package to import, and the best lock of other authors. lockbench repeats lost\n" +
-			"rounds. While the budget lasts, it adds rounds for locks that it cannot separate; after that the answer\n" +
-			"is UNDECIDED and has the command that would decide. Equal locks are ordered by their requirements,\n" +
-			"then by whether a library has them. A window is long enough to serve every client\n" +
-			"twice unless --duration sets it; a small budget measures fewer locks. --language java measures\n" +
-			"Redisson with its driver (see lockbench drivers). Give --work counter if the lock protects a value\n" +
-			"in Redis, and --fence off if the protected resource cannot check fencing tokens.\n\nThe exit code is\n" +
-			"111 if a claimed guarantee did not hold, and 112 if the answer is undecided or no lock can be\n" +
-			"recommended.",
+			"ranking compares starved clients, clients served per second, waits and server CPU, in this order.\n" +
+			"The advice names the package to import, and the best lock of other authors. If a round has no\n" +
+			"valid run, lockbench repeats it. While the budget lasts, it adds rounds for locks whose order is\n" +
+			"not yet clear. If the order is still not clear at the end, the advice is UNDECIDED and has the\n" +
+			"command that would decide. Equal locks are ordered by their requirements, then by whether a\n" +
+			"library has them. A window is long enough to serve every client twice unless --duration sets it.\n" +
+			"With a small budget, fewer locks are measured. --language java measures Redisson with its driver\n" +
+			"(see lockbench drivers). Give --work counter if the lock protects a value in Redis, and --fence\n" +
+			"off if the protected resource cannot check fencing tokens.\n\n" +
+			"The exit code is 111 if a claimed guarantee did not hold, and 112 if the advice is undecided or no\n" +
+			"lock can be recommended.",
 		Example: "  lockbench advise --clients 200 --instances 4 --hold 5ms\n" +
 			"  lockbench advise --workload inventory \\\n    --topology nodes:5 --budget 10m\n" +
 			"  lockbench advise -c 50 --hold exp:2ms --think 1s \\\n    --language java\n" +
@@ -111,11 +113,11 @@ func (f *adviseFlags) register(set *pflag.FlagSet) {
 			field.Help += " (default: every client can be served twice)"
 		case "warmup":
 			field.Default = ""
-			field.Help += " (default a quarter of that)"
+			field.Help += " (default a quarter of the window)"
 		}
 	}
 	set.DurationVar(&f.budget, "budget", 3*time.Minute,
-		"longest `time` until the answer; a short one measures fewer locks")
+		"longest `time` until the advice; with a short one, fewer locks are measured")
 	set.IntVar(&f.rounds, "runs", 6, "`number` of runs of each lock, interleaved; below 6 a ratio has no 95 % interval")
 	set.StringArrayVarP(&f.strategies, "strategy", "s", nil,
 		"`list` of locks to compare, as for run; repeatable (default a short list of different kinds)")
@@ -133,7 +135,7 @@ func (f *adviseFlags) register(set *pflag.FlagSet) {
 	addGroups(set, workload, servers, outputs)
 }
 
-// question returns the question that the flags define, and every error in them.
+// question returns the question that the flags define, and all errors in the flags.
 func (f *adviseFlags) question(ctx context.Context, given func(string) bool) (advise.Question, error) {
 	points, err := f.workload.Points()
 	problems := flatten(err)
@@ -167,11 +169,12 @@ func (f *adviseFlags) question(ctx context.Context, given func(string) bool) (ad
 	return q.Sized(given("duration"), given("warmup"))
 }
 
-// noLock is the error of a question without a lock to compare. It is often a consequence of another error.
+// noLock is the error of a question that has no lock to compare. Often another error, such as an unknown language, is
+// the cause.
 const noLock = "--strategy: there is no lock to compare"
 
-// causes returns the errors of a question without those that other errors cause: for example, an unknown language also
-// leaves no lock to compare.
+// causes returns the errors of a question. It omits noLock if there is any other error, because that error is probably
+// the cause.
 func causes(q advise.Question) (problems []error) {
 	for _, problem := range flatten(q.Validate()) {
 		switch text := problem.Error(); {
@@ -188,8 +191,8 @@ func causes(q advise.Question) (problems []error) {
 	return problems
 }
 
-// driversFor returns the drivers of libraries in a language and, in absent, those that cannot be started, each with
-// the reason.
+// driversFor returns the drivers of libraries in the given language. absent lists the drivers for this language that
+// cannot be started, each with the reason.
 func driversFor(
 	ctx context.Context, language string, purpose advise.Purpose,
 ) (found []strategies.Variant, absent []results.LeftOut) {
@@ -225,7 +228,7 @@ func driversFor(
 	return found, absent
 }
 
-// answer measures the locks and writes the advice.
+// answer measures the locks and writes the advice. It returns an error unless a lock is recommended.
 func (a *app) answer(ctx context.Context, f *adviseFlags, q advise.Question, outputs []output[*advise.Document]) error {
 	progress := a.newProgress(f.quiet)
 	advice, err := q.Answer(ctx, lockbench.Run, progress.report)
@@ -241,11 +244,11 @@ func (a *app) answer(ctx context.Context, f *adviseFlags, q advise.Question, out
 	return advised(advice, err)
 }
 
-// advised returns the error of advise with its exit code; nil if a lock is recommended.
+// advised returns the error of advise with its exit code, or nil if a lock is recommended.
 func advised(a *advise.Document, err error) error {
 	switch {
 	case a.Interrupted:
-		return &exit{ExitInterrupted, errors.New("interrupted before there was advice")}
+		return &exit{ExitInterrupted, errors.New("interrupted before any lock could be recommended")}
 	case err != nil:
 		return err
 	case len(a.Broken) > 0:

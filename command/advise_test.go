@@ -10,7 +10,7 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-func TestWhatAnAnswerEndsWith(t *testing.T) {
+func TestAdviceExitCodes(t *testing.T) {
 	t.Parallel()
 	choice := &advise.Choice{Name: "spin"}
 	for _, test := range []struct {
@@ -33,8 +33,8 @@ func TestWhatAnAnswerEndsWith(t *testing.T) {
 	}
 }
 
-// Drivers of a language that cannot be started are left out, with the reason and the next step.
-func TestAbsentDriversAreNamed(t *testing.T) {
+// If a driver of the requested language cannot be started, advise must omit it and report the reason and the next step.
+func TestMissingDriversAreReported(t *testing.T) {
 	t.Setenv(driver.PathVariable, "")
 	t.Setenv("XDG_DATA_HOME", t.TempDir())
 	found, absent := driversFor(t.Context(), "node", advise.Efficiency)
@@ -42,7 +42,7 @@ func TestAbsentDriversAreNamed(t *testing.T) {
 		t.Fatalf("found %d, absent %+v", len(found), absent)
 	}
 	for i, name := range []string{"exec:redis-semaphore", "exec:redlock"} {
-		if a := absent[i]; a.Strategy != name || a.Why.String() != "not installed: lockbench drivers install node" {
+		if a := absent[i]; a.Strategy != name || a.Why.String() != "not installed; run: lockbench drivers install node" {
 			t.Errorf("absent is %+v", a)
 		}
 	}

@@ -13,16 +13,18 @@ import (
 	"github.com/lockbench/lockbench/internal/testkit/golden"
 )
 
-// badInput is a command line with a mistake.
+// badInput is a command line that lockbench must reject, with the exit code that it must return.
 type badInput struct {
 	line string // arguments, in single quotes if they contain spaces, after VARIABLE=value settings
 	code int
 }
 
-// aboutStores is the heading of the inputs for which a program built with the tag redisonly prints other messages.
+// aboutStores is a heading in badInputs. For the inputs below it, a program that is built with the tag redisonly prints
+// different messages.
 const aboutStores = "Other stores"
 
-// badInputs lists the bad inputs by topic. They run in a directory with the files of prepareBadInputs.
+// badInputs lists the bad inputs by topic. The test runs them in a directory with the files that prepareBadInputs
+// writes.
 var badInputs = []struct {
 	about string
 	lines []badInput
@@ -319,7 +321,7 @@ func prepareBadInputs(t *testing.T) {
 	}
 }
 
-// shellWords splits a line of the table into variables and arguments, as a shell does.
+// shellWords splits a command line as a shell does, into environment variables and arguments.
 func shellWords(line string) (variables, args []string) {
 	for i, part := range strings.Split(line, "'") {
 		if i%2 == 1 {
@@ -334,7 +336,8 @@ func shellWords(line string) (variables, args []string) {
 	return variables, args[1:]
 }
 
-// Every bad input has an exit code and a message. testdata/badinputs.txt has all of them, and docs/ERRORS.md each kind.
+// For every bad input, lockbench must exit with the listed code and print a message. testdata/badinputs.txt lists the
+// message of each input, and docs/ERRORS.md explains each kind of message.
 func TestBadInputs(t *testing.T) {
 	file, page := absolute(t, "testdata/badinputs.txt"), absolute(t, "../docs/ERRORS.md")
 	for _, entry := range os.Environ() { // variables of the caller must not change the messages
@@ -388,7 +391,7 @@ func TestBadInputs(t *testing.T) {
 					all.WriteString(messageIndent + message + "\n")
 				}
 			}
-			// A dry run rejects it, too, unless only a server or a driver that starts can detect the error.
+			// A dry run must also reject the command line, unless the error appears only after a server or driver has started.
 			if code == ExitConfig && isRun(args) && !strings.Contains(test.line, "exec:/bin/false") {
 				dry, _, said := said(t, append(args, "--dry-run")...)
 				if dry != ExitConfig && !strings.HasSuffix(test.line, "--clients") {
@@ -427,7 +430,8 @@ func absolute(t *testing.T, file string) string {
 	return path
 }
 
-// kindsOfMessages checks that each tested message matches a kind in docs/ERRORS.md, and each kind a message.
+// kindsOfMessages compares the page docs/ERRORS.md with tested, the content of testdata/badinputs.txt. Each message in
+// tested must match a kind on the page, and each kind must match a message in tested.
 func kindsOfMessages(t *testing.T, page, tested string) {
 	t.Helper()
 	text, err := os.ReadFile(page)
@@ -469,7 +473,7 @@ func kindsOfMessages(t *testing.T, page, tested string) {
 	}
 }
 
-// isRun reports whether a command line is a run.
+// isRun reports whether a command line starts a run: it then begins with a flag, not with the name of a command.
 func isRun(args []string) bool { return len(args) > 0 && strings.HasPrefix(args[0], "-") }
 
 // messageIndent is the indent of each message in testdata/badinputs.txt.

@@ -38,7 +38,7 @@ func (a *app) check() *cobra.Command {
 		known, notes := recognised(args, true)
 		variants, unknown := driver.Parse(driver.Asked(cmd.Context()), known...)
 		if unknown == nil && len(variants) != 1 {
-			unknown = errors.New("check takes one lock at a time: run it once for each")
+			unknown = errors.New("check takes one lock at a time: run lockbench check once for each lock")
 		}
 		if unknown == nil && len(variants[0].Parts) > 0 {
 			unknown = errors.New("check takes no mixed strategy: check each of its parts")
@@ -73,16 +73,17 @@ func oneLock(_ *cobra.Command, args []string) error {
 	if len(args) == 1 {
 		return nil
 	}
-	return fmt.Errorf("NAME is needed, one lock such as lockbench check pubsub; %d given", len(args))
+	return fmt.Errorf("check takes exactly one NAME, such as lockbench check pubsub, not %d", len(args))
 }
 
-// conforms returns the error, with its exit code, for checks that failed or have no verdict; nil if the lock conforms.
+// conforms returns an error with its exit code if a check failed or has no verdict, if nothing was checked, or if the
+// checks were interrupted. It returns nil if the lock conforms.
 func conforms(ctx context.Context, found *conformance.Document) error {
 	broken, unknown := found.With(locktest.Broken), found.With(locktest.NotJudged)
 	untried := found.With(locktest.NotTried)
 	switch {
 	case found.Interrupted && ctx.Err() != nil:
-		return &exit{ExitInterrupted, errors.New("interrupted, some checks are missing")}
+		return &exit{ExitInterrupted, errors.New("interrupted; some checks are missing")}
 	case len(broken) > 0:
 		return &exit{ExitSafety, fmt.Errorf("a claimed guarantee did not hold: %s", strings.Join(broken, ", "))}
 	case len(unknown) > 0:

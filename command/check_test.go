@@ -30,8 +30,9 @@ func variant(t *testing.T, s strategies.Strategy) strategies.Variant {
 	return v
 }
 
-// After an interrupt the document has the checks that were not run and the findings so far.
-func TestAnInterruptedRunSaysWhatItDidNotRun(t *testing.T) {
+// The test interrupts lockbench check when its check "cancelled at any moment" begins. The document must list the
+// findings of the earlier checks, and the later checks as not run.
+func TestInterruptedCheckListsMissingChecks(t *testing.T) {
 	t.Parallel()
 	ctx, interrupt := context.WithCancel(t.Context())
 	d, err := check.Run(ctx, check.Options{
@@ -55,11 +56,11 @@ func TestAnInterruptedRunSaysWhatItDidNotRun(t *testing.T) {
 	}
 }
 
-// The test's servers fail over as with Sentinel: only a client that reconnects after its connection was closed finds
-// the new primary.
-func TestADriverFollowsAFailover(t *testing.T) {
+// The test simulates a failover by Sentinel: the servers close the clients' connections, and only a client that
+// reconnects finds the new primary. The driver must reconnect.
+func TestDriverFollowsFailover(t *testing.T) {
 	t.Parallel()
-	code, d, said := checked(t, append(only("failover"), theExample(t,
+	code, d, said := checked(t, append(only("failover"), exampleDriver(t,
 		"            raise OSError(answer",
 		"            self.redis = redis if answer else None\n            raise OSError(answer"))...)
 	if code != 0 {
@@ -83,8 +84,9 @@ func TestServersFailOver(t *testing.T) {
 	}
 }
 
-// theExample returns the driver in examples/driver with changes, which are pairs of an old and a new text.
-func theExample(t *testing.T, changes ...string) (name string) {
+// exampleDriver returns the strategy name of a modified copy of examples/driver/driver.py. changes lists strings in
+// pairs: in the copy, the second string of each pair replaces the first.
+func exampleDriver(t *testing.T, changes ...string) (name string) {
 	t.Helper()
 	if _, err := exec.LookPath("python3"); err != nil {
 		t.Skip("there is no Python")
@@ -107,7 +109,7 @@ func theExample(t *testing.T, changes ...string) (name string) {
 	return "exec:" + file
 }
 
-// checked runs lockbench check.
+// checked runs lockbench check and returns its exit code, its document and its standard error.
 func checked(t *testing.T, args ...string) (code int, d check.Document, said string) {
 	t.Helper()
 	code, out, said := run(t, append([]string{"check", "-q", "-o", "json"}, args...)...)
@@ -124,19 +126,20 @@ func only(names ...string) (args []string) {
 	return args
 }
 
-// The driver of docs/DRIVERS.md passes the basic checks of its claims.
-func TestTheExampleDriverIsChecked(t *testing.T) {
+// The example driver of docs/DRIVERS.md must pass the basic checks of every property that its lock claims.
+func TestExampleDriverPassesChecks(t *testing.T) {
 	t.Parallel()
 	basic := only("acquire and release", "exclusion", "stranger", "try-lock", "cancelled wait", "dead holder",
 		"late release")
-	code, d, said := checked(t, append(basic, theExample(t))...)
+	code, d, said := checked(t, append(basic, exampleDriver(t))...)
 	if passed := d.With(locktest.Passed); code != 0 || len(passed) != len(d.Checks) {
 		t.Errorf("exit code %d, passed %q, %s\n%+v", code, passed, said, d.Checks)
 	}
 }
 
-// A limitation of a driver is not reported as a broken promise of its lock.
-func TestWhatADriverCannotDoIsNotChargedToItsLock(t *testing.T) {
+// Each driver here lacks a call or behaves wrongly. lockbench check must report a limitation of the driver, not a
+// broken promise of its lock.
+func TestDriverLimitsAreNotBrokenPromises(t *testing.T) {
 	t.Parallel()
 	calls := `("run", "acquire", "release")`
 	for name, test := range map[string]struct {
@@ -147,16 +150,16 @@ func TestWhatADriverCannotDoIsNotChargedToItsLock(t *testing.T) {
 		"it does not know acquire": {
 			[]string{calls, `("run",)`},
 			locktest.NotTried,
-			"this driver does not answer acquire: its response to acquire has neither a lease nor an error",
+			"this driver cannot acquire on an idle server: the driver's response to acquire has neither a lease nor an error",
 		},
 		"it refuses acquire": {
 			[]string{`        lock, limit = Lock(), now()`, `        raise OSError("no single calls")
         lock, limit = Lock(), now()`},
-			locktest.NotTried, "this driver does not answer acquire: no single calls",
+			locktest.NotTried, "this driver cannot acquire on an idle server: no single calls",
 		},
 		"it refuses release": {
 			[]string{`held[ask["lease"]].release()`, `"no single calls"`},
-			locktest.NotTried, "this driver does not answer release: release: no single calls",
+			locktest.NotTried, "this driver cannot release on an idle server: release: no single calls",
 		},
 		"it does not open": {
 			[]string{`    elif ask["do"] != "close":`, `    elif ask["do"] == "open":
@@ -168,18 +171,18 @@ func TestWhatADriverCannotDoIsNotChargedToItsLock(t *testing.T) {
 			[]string{`    if ask["do"] in ` + calls, `    if ask["do"] == "acquire":
         sys.exit("out of memory")
     if ask["do"] in ` + calls},
-			locktest.NotJudged, "its driver failed: it ended (exit status 1): out of memory",
+			locktest.NotJudged, "its driver failed: the driver ended (exit status 1): out of memory",
 		},
 		"it ends in the middle": {
 			[]string{`    if ask["do"] in ` + calls, `    if ask["do"] == "release" and len(held) > 1:
         sys.exit("out of memory")
     if ask["do"] in ` + calls},
-			locktest.NotJudged, "its driver failed: it ended (exit status 1): out of memory",
+			locktest.NotJudged, "its driver failed: the driver ended (exit status 1): out of memory",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			args := append(only("acquire and release", "try-lock"), theExample(t, test.changes...))
+			args := append(only("acquire and release", "try-lock"), exampleDriver(t, test.changes...))
 			code, d, said := checked(t, args...)
 			if code != command.ExitInvalid {
 				t.Errorf("exit code %d: %s", code, said)
@@ -194,9 +197,9 @@ func TestWhatADriverCannotDoIsNotChargedToItsLock(t *testing.T) {
 	}
 }
 
-// The driver of docs/DRIVERS.md reconnects after its connection was reset, as by a server that closes it, so that a
-// lease can still be released.
-func TestTheExampleDriverConnectsAgain(t *testing.T) {
+// The server resets each connection after one reply. The example driver of docs/DRIVERS.md must reconnect to release
+// its lease.
+func TestExampleDriverReconnects(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -213,11 +216,11 @@ func TestTheExampleDriverConnectsAgain(t *testing.T) {
 				t.Error(err)
 			}
 			_, _ = io.WriteString(conn, []string{"+OK\r\n", ":1\r\n"}[min(n, 1)])
-			_ = conn.(*net.TCPConn).SetLinger(0) // a reset
+			_ = conn.(*net.TCPConn).SetLinger(0) // Close then resets the connection
 			_ = conn.Close()
 		}
 	}()
-	cmd := exec.CommandContext(t.Context(), strings.TrimPrefix(theExample(t), "exec:"))
+	cmd := exec.CommandContext(t.Context(), strings.TrimPrefix(exampleDriver(t), "exec:"))
 	in, wrongIn := cmd.StdinPipe()
 	out, wrongOut := cmd.StdoutPipe()
 	if err := errors.Join(wrongIn, wrongOut, cmd.Start()); err != nil {

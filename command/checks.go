@@ -63,11 +63,11 @@ func (a *app) selfcheck() *cobra.Command {
 	return cmd
 }
 
-// proven returns the error of selfcheck, with its exit code; nil if no check failed.
+// proven returns the error of selfcheck, with its exit code, or nil if no check failed.
 func proven(ctx context.Context, s *selfcheck.Document, err error) error {
 	switch failed := s.With(selfcheck.Fail); {
 	case s.Interrupted && ctx.Err() != nil:
-		return &exit{ExitInterrupted, errors.New("interrupted, some checks are missing")}
+		return &exit{ExitInterrupted, errors.New("interrupted; some checks are missing")}
 	case len(failed) > 0:
 		return &exit{ExitInvalid, errors.Join(fmt.Errorf("checks that failed: %s", strings.Join(failed, ", ")), err)}
 	case err != nil:
@@ -93,7 +93,7 @@ func (a *app) clean() *cobra.Command {
 	}
 	registerServer(cmd.Flags(), &redis)
 	cmd.Flags().BoolVar(&ask, "ask-drivers", false,
-		"start the drivers that lockbench drivers lists, request the names of their keys, and remove these, too")
+		"start the drivers that lockbench drivers lists, request the names of their keys, and remove these keys, too")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if err := a.input(cmd.Flags()).variables(cmd.Flags()).refuse(); err != nil {
 			return err

@@ -1,6 +1,7 @@
 package command
 
-// ab, record and claims execute their runs in child processes: this program or other builds of it.
+// This file executes the runs of ab, record and claims in child processes, which run this program or other builds of
+// it.
 
 import (
 	"bytes"
@@ -29,8 +30,8 @@ type child struct {
 // patience is how long a child may run after an interrupt before it is killed.
 const patience = 30 * time.Second
 
-// run waits for the child to end, and interrupts it when ctx ends. It also returns the report of a run that broke a
-// guarantee or whose figures cannot be trusted.
+// run starts the child and waits until it exits. When ctx ends, run interrupts the child. It returns the report even if
+// the child's run broke a guarantee or its figures cannot be trusted.
 func (c child) run(ctx context.Context) (*results.Report, error) {
 	flags := slices.Concat([]string{"run"}, c.flags, []string{"--quiet"})
 	if c.report != "" {
@@ -58,7 +59,7 @@ func (c child) run(ctx context.Context) (*results.Report, error) {
 		case errors.Is(err, fs.ErrNotExist):
 			return nil, &exit{ExitConfig, fmt.Errorf("%s wrote no report: it is not a build of lockbench", c.program)}
 		case err != nil:
-			return nil, &exit{ExitFailure, fmt.Errorf("the report of %s: %w", c.program, err)}
+			return nil, &exit{ExitFailure, fmt.Errorf("read the report of %s: %w", c.program, err)}
 		}
 		return report, nil
 	case ExitConfig, ExitUnreachable:
@@ -68,9 +69,9 @@ func (c child) run(ctx context.Context) (*results.Report, error) {
 	return nil, &exit{code, fmt.Errorf("%s ended with %w:\n%s", c.program, err, said.String())}
 }
 
-// environment returns the child's environment: that of this process, with the LOCKBENCH_ variables replaced by the
-// address and credentials of Redis. The password is passed here because ps shows arguments. If the child has no
-// address, the environment is unchanged.
+// environment returns the child's environment. If the child has an address, this is the environment of this process,
+// but its LOCKBENCH_ variables are replaced with the address and credentials of Redis. Without an address, the
+// environment is unchanged. The password is not an argument, because ps shows arguments.
 func (c child) environment() []string {
 	if c.redis.Address == "" {
 		return os.Environ()

@@ -25,7 +25,7 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// claimsFlags holds the flags of claims.
+// claimsFlags holds the values of the flags of lockbench claims.
 type claimsFlags struct {
 	redis   lockbench.StoreOptions
 	rounds  int // rounds of each run; 0 means the number in the claim
@@ -115,8 +115,8 @@ func (f *claimsFlags) reads(words []string, chosen []claims.Claim) []string {
 	return files
 }
 
-// bench returns a Bench that executes the claims' command lines as run would, but ignores LOCKBENCH_ variables, so that
-// others can reproduce the results.
+// bench returns a Bench that executes the claims' command lines as run would, except that it ignores LOCKBENCH_
+// variables, so that other people can reproduce the results.
 func (a *app) bench(f *claimsFlags) *claims.Bench {
 	b := &claims.Bench{Plan: planOf, Run: lockbench.Run, Generators: inProcesses, Redis: f.redis}
 	if !f.quiet {
@@ -125,9 +125,9 @@ func (a *app) bench(f *claimsFlags) *claims.Bench {
 	return b
 }
 
-// planOf parses a claim's command line as run parses its flags. It accepts only flags for strategies, the workload and
-// the topology and durability of servers. A claim file may come from another person, so it must not choose addresses,
-// programs, images or output files.
+// planOf parses a claim's command line as run parses its flags. It accepts only the flags for strategies, for the
+// workload, and for the servers' topology and durability. A claim file may come from another person, so it must not
+// choose addresses, programs, images or output files.
 func planOf(words []string) (lockbench.Plan, error) {
 	f, set, err := parsed(words, false)
 	f.others = true
@@ -135,7 +135,7 @@ func planOf(words []string) (lockbench.Plan, error) {
 	cmd.Flags().AddFlagSet(set)
 	problems := []error{misused(cmd, err)}
 	for _, word := range set.Args() {
-		problems = append(problems, fmt.Errorf("%q is neither a flag nor the value of one", word))
+		problems = append(problems, fmt.Errorf("%q is neither a flag nor the value of a flag", word))
 	}
 	allowed := []string{"strategy", "workload", "topology", "durability"}
 	for _, field := range workloads.Fields() {
@@ -149,14 +149,15 @@ func planOf(words []string) (lockbench.Plan, error) {
 	in := &input{set: set, origins: workloads.Origins{}}
 	if err := in.workload(f.file, &f.workload); err != nil { // err quotes the file, which may hold a secret
 		problems = append(problems,
-			fmt.Errorf("--workload: %s is not a valid workload: lockbench --workload %s --dry-run prints its faults",
+			fmt.Errorf("--workload: %s is not a valid workload: lockbench --workload %s --dry-run lists its errors",
 				f.file, f.file))
 	}
 	plan, wrong := f.plan()
 	return plan, in.refuse(append(problems, wrong)...)
 }
 
-// chooseClaims returns the claims that words denote, each a number or a file; all claims if words is empty.
+// chooseClaims returns the claims that words names, each by its number or its file. It returns all claims if words is
+// empty.
 func chooseClaims(words []string) ([]claims.Claim, error) {
 	all, err := claims.All()
 	if err != nil || len(words) == 0 {
@@ -173,7 +174,8 @@ func chooseClaims(words []string) ([]claims.Claim, error) {
 	return chosen, nil
 }
 
-// chooseClaim returns the claim with the number word, or reads it from the file word.
+// chooseClaim returns the claim with the number in word. If word is not a number, it is the name of a file that
+// contains a claim.
 func chooseClaim(all []claims.Claim, word string) (claims.Claim, error) {
 	number, err := strconv.Atoi(word)
 	if err != nil {
@@ -185,7 +187,7 @@ func chooseClaim(all []claims.Claim, word string) (claims.Claim, error) {
 	}
 	at := slices.IndexFunc(all, func(c claims.Claim) bool { return c.Number == number })
 	if at < 0 {
-		return claims.Claim{}, fmt.Errorf("there is no claim %d: lockbench claims --list prints all", number)
+		return claims.Claim{}, fmt.Errorf("there is no claim %d: lockbench claims --list prints all claims", number)
 	}
 	return all[at], nil
 }
@@ -212,7 +214,8 @@ func claimRows(all []claims.Claim, commands bool) (rows [][]string) {
 	return rows
 }
 
-// test runs the experiments of the claims and writes the verdicts.
+// test runs the experiments of the claims and writes the verdicts. It returns an error if a counter-case failed or a
+// figure cannot be trusted. A refuted claim is not an error.
 func (a *app) test(
 	ctx context.Context, bench *claims.Bench, chosen []claims.Claim, f *claimsFlags, outputs []output[*claims.Document],
 ) error {
@@ -232,7 +235,7 @@ func (a *app) test(
 	counters, failed := document.CounterCases()
 	switch {
 	case document.Interrupted:
-		return &exit{ExitInterrupted, errors.New("interrupted, some claims are missing")}
+		return &exit{ExitInterrupted, errors.New("interrupted; some claims are missing")}
 	case err != nil:
 		return err
 	case len(failed) > 0:
@@ -240,16 +243,16 @@ func (a *app) test(
 			len(failed), counters, failed[0])
 		return &exit{ExitThreshold, err}
 	case len(document.Invalid()) > 0:
-		return &exit{ExitInvalid, fmt.Errorf("figures that cannot be trusted: of claim %s",
+		return &exit{ExitInvalid, fmt.Errorf("the figures of claim %s cannot be trusted",
 			strings.Join(document.Invalid(), ", "))}
 	}
 	return nil
 }
 
-// client is the Redis client of most strategies.
+// client is the module of the Redis client that most strategies use.
 const client = "github.com/redis/go-redis/v9"
 
-// libraries returns the modules of the third-party libraries that the claims measure, and go-redis, each with its
+// libraries returns go-redis and the modules of the third-party libraries that the claims measure, each followed by its
 // version in this build. It returns nil if the claims measure no third-party library.
 func libraries(all []claims.Claim) []string {
 	var named []string
@@ -269,7 +272,7 @@ func libraries(all []claims.Claim) []string {
 	return versions(append(named, client))
 }
 
-// versions returns those of the modules that are in this build, each with its version.
+// versions returns each of the given modules that this build contains, followed by its version. It sorts them by path.
 func versions(modules []string) []string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -285,7 +288,7 @@ func versions(modules []string) []string {
 }
 
 // inProcesses runs a command line in several generator processes of this program against one Redis, and returns their
-// common report.
+// merged report.
 func inProcesses(
 	ctx context.Context, words []string, processes int, options lockbench.StoreOptions,
 ) (report *results.Report, err error) {

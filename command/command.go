@@ -21,23 +21,22 @@ import (
 	"github.com/lockbench/lockbench/internal/words"
 )
 
-// Main runs the command with these arguments, without the program's name, and
-// returns the exit code, one of the Exit constants. An environment variable named
-// LOCKBENCH_FLAG sets --flag if it is not given.
+// Main runs the command line args and returns one of the Exit constants. args does not include the program's name. If
+// --flag is not given, the environment variable LOCKBENCH_FLAG sets it.
 //
-// The first SIGINT, SIGTERM or SIGHUP ends the measurement early and cleanly, as does
-// the end of ctx. After a second signal, at least half a second later, Main writes the
-// completed runs and returns while its goroutines still run: the caller must end the process.
+// The first SIGINT, SIGTERM or SIGHUP ends the measurement early and cleanly, as does the end of ctx. After a second
+// signal, at least half a second later, Main writes the completed runs and returns while its goroutines still run: the
+// caller must end the process.
 func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	servers.Quiet()
 	a := &app{stdout: stdout, stderr: &locked{to: stderr}}
 	return a.interruptible(ctx, func(ctx context.Context) int { return a.execute(ctx, args, stdin) })
 }
 
-// Root returns the command with all its subcommands, for a generator of manual pages.
+// Root returns lockbench's root command with all subcommands, for a generator of manual pages.
 func Root() *cobra.Command { return (&app{stdout: io.Discard, stderr: &locked{to: io.Discard}}).root() }
 
-// app is the state of one call of Main.
+// app is the state of one call to Main.
 type app struct {
 	stdout io.Writer
 	stderr *locked // the signal handler and the work write from different goroutines
@@ -62,10 +61,11 @@ func (a *app) execute(ctx context.Context, args []string, stdin io.Reader) int {
 	return code
 }
 
-// mostLines is the largest number of error lines that a command prints.
+// mostLines limits the lines that a command prints for an error, including the next steps. If there are more, the
+// command prints how many lines it omitted.
 const mostLines = 20
 
-// complain prints an error with the prefix on each line, then each recommended next step once.
+// complain prints an error, with the prefix on each line. Then it prints each recommended next step once.
 func (a *app) complain(err error) {
 	if err == nil {
 		return
@@ -96,14 +96,15 @@ func (a *app) complain(err error) {
 	}
 }
 
-// prefix begins each message.
+// prefix is the start of each message on standard error.
 const prefix = "lockbench: "
 
-// message returns the lines of a message with the prefix. The text may quote a server, a document or a file's name, so
-// control characters are replaced.
+// message returns the lines of a message, which begins with the prefix. It replaces control characters, because the
+// text may quote a server, a document or the name of a file.
 func (a *app) message(text string) []string { return a.lines(prefix + text) }
 
-// lines returns a text for standard error as one line or, on a terminal, wrapped to its width.
+// lines returns a text for standard error as one line. If standard error is a terminal, it returns lines wrapped to the
+// terminal's width instead.
 func (a *app) lines(text string) []string {
 	text = untrusted.Printable(text)
 	if wide := terminalWidth(a.stderr.to); wide > 0 {
@@ -166,7 +167,7 @@ func (a *app) root() *cobra.Command {
 	return root
 }
 
-// noArguments returns an error for arguments of a command that takes none.
+// noArguments returns an error if a command that takes no arguments was given any.
 func noArguments(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -207,10 +208,12 @@ func buildTags() string {
 	return ""
 }
 
-// others matches errors about stores, containers and OTLP, which cmd/lockbench leaves out under the tag redisonly.
+// others matches errors about the parts that cmd/lockbench leaves out under the tag redisonly: stores other than Redis,
+// containers and OTLP.
 var others = regexp.MustCompile(`(?i)etcd|postgres|zookeeper|\bzk:|rueidis|container|docker client|without OTLP`)
 
-// leftOut returns advice if the cause of an error may be that the build tags left a part of lockbench out, else "".
+// leftOut returns the advice to build without the tag redisonly. It returns "" unless tags contains redisonly and line,
+// one line of an error, may concern a part that the tag leaves out.
 func leftOut(tags, line string) string {
 	if !slices.Contains(strings.Split(tags, ","), "redisonly") || !others.MatchString(line) {
 		return ""

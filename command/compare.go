@@ -22,12 +22,12 @@ func (a *app) compare() *cobra.Command {
 			"directory or a quoted glob. A report is a session and counts once, with the median of its runs. A\n" +
 			"verdict needs 4 sessions of each side, more with several strategies, and an interval needs 6. With\n" +
 			"fewer sessions, or with sessions that scatter too much, the verdict is undecided and names the\n" +
-			"required number. Only sessions recorded in turns, as record does, can end with 110: if one side was\n" +
-			"recorded after the other, the machine may have changed. To compare two builds on this machine use ab,\n" +
-			"which measures them in pairs.\n\nThe exit code is 110 if HEAD is worse by the primary metric\n" +
-			"(--metric) or needs more commands or round trips, with --all-metrics by any metric; 111 if HEAD\n" +
-			"broke a guarantee; 112 if no run can be trusted, and with --strict if the verdict is undecided;\n" +
-			"else 0.",
+			"required number. Only sessions recorded in turns, as record does, can end with 110: if one side\n" +
+			"was recorded after the other, the machine may have changed. To compare two builds on this machine\n" +
+			"use ab, which measures them in pairs.\n\n" +
+			"The exit code is 110 if HEAD is worse by the primary metric (--metric), by any metric with\n" +
+			"--all-metrics, or if it needs more commands or round trips; 111 if HEAD broke a guarantee; 112 if\n" +
+			"no run can be trusted, or if the verdict is undecided and --strict is set; else 0.",
 		Example: "  for i in 1 2 3 4; do for b in before after; do \\\n    ./$b -s pubsub -o json=$b-$i.json; done; done\n" +
 			"  lockbench compare 'before-*.json' 'after-*.json'\n" +
 			"  lockbench compare main/ mine/ --metric wait_p99 \\\n    --strict -o markdown=comment.md",
@@ -66,14 +66,15 @@ func (a *app) compare() *cobra.Command {
 
 // refusal returns the error that lists the conditions in which the two sides differ.
 func refusal(different []compare.Difference) error {
-	problems := []error{errors.New("the runs of both sides differ in their conditions; --force compares them anyway")}
+	problems := []error{errors.New("base and head were measured under different conditions; --force compares them anyway")}
 	for _, d := range different {
 		problems = append(problems, errors.New(d.String()))
 	}
 	return errors.Join(problems...)
 }
 
-// twoArguments returns an error that begins with what, unless there are exactly two arguments.
+// twoArguments returns an error unless there are exactly two arguments. The error consists of the parameter what and
+// the number of arguments.
 func twoArguments(args []string, what string) error {
 	if len(args) == 2 {
 		return nil
@@ -110,9 +111,9 @@ func (g *gate) register(set *pflag.FlagSet) {
 		}
 		return err
 	})
-	set.BoolVar(&g.rules.AllMetrics, "all-metrics", false, "every metric decides as the primary one does")
-	set.BoolVar(&g.rules.Strict, "strict", false, "exit code 112 if a metric that decides could have missed a "+
-		"change for the worse as large as the threshold")
+	set.BoolVar(&g.rules.AllMetrics, "all-metrics", false, "let every metric decide the verdict, not only the primary one")
+	set.BoolVar(&g.rules.Strict, "strict", false, "exit code 112 if the verdict is undecided, or if a metric that "+
+		"decides could have missed a change for the worse as large as the threshold")
 	g.outputs.register(set)
 }
 
@@ -122,7 +123,7 @@ type percent float64
 func (p *percent) String() string { return strconv.FormatFloat(float64(*p)*100, 'g', 4, 64) + "%" }
 func (p *percent) Type() string   { return "percent" }
 
-// Set parses 5% or 0.05; the result must be at least 0 and less than 1.
+// Set parses a value such as 5% or 0.05. The value must be at least 0 and less than 1.
 func (p *percent) Set(text string) error {
 	digits, percents := strings.CutSuffix(strings.TrimSpace(text), "%")
 	number, err := strconv.ParseFloat(strings.TrimSpace(digits), 64)
@@ -148,9 +149,11 @@ func (g *gate) validate() error {
 	return nil
 }
 
-// judgement returns the error of a comparison with its exit code; nil if the head is not worse. An undecided verdict
-// is an error with strict rules. Without them it is an error for pairs that do not scatter, because they were measured
-// to get a verdict, and for existing reports that cannot be compared.
+// judgement returns the error of a comparison with its exit code. A head that is worse or broke a guarantee is an
+// error. A verdict that is undecided only because the sessions vary too much is an error only with --strict. Any other
+// undecided verdict is an error if ab measured the pairs, because their purpose is a verdict, or if the reports have no
+// metric in common. With --strict, judgement also returns an error if a change as large as the threshold could have
+// been missed. In all other cases it returns nil.
 func judgement(c *compare.Comparison) error {
 	switch {
 	case len(c.Broken) > 0:

@@ -7,8 +7,8 @@
 //
 // Read the files in this order:
 //
-//   - command.go: Main, the root command, and how errors are printed. exit.go: the exit codes. interrupt.go: what a
-//     signal ends.
+//   - command.go: Main, the root command, and how errors are printed. exit.go: the exit codes. interrupt.go: how
+//     signals end a command.
 //   - plan.go: the flags of a run, which define a lockbench.Plan. input.go: the sources of their values, which are
 //     flags, variables and workload files. familiar.go: flags and names of other tools.
 //   - output.go: the flag --output of all commands, and how files are written (output_unix.go, output_other.go).

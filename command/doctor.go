@@ -65,15 +65,15 @@ func (a *app) doctor() *cobra.Command {
 			return err
 		}
 		if bad := found.In(results.Trouble); err == nil && len(bad) > 0 {
-			err = &exit{ExitConfig, fmt.Errorf("something cannot be measured: %s", strings.Join(bad, ", "))}
+			err = &exit{ExitConfig, fmt.Errorf("these checks found a problem that prevents runs: %s", strings.Join(bad, ", "))}
 		}
 		return err
 	}
 	return cmd
 }
 
-// examined returns a plan on the user's server with the given strategies; without any, with every strategy that locks
-// in this kind of store.
+// examined returns a plan on the user's server with the given strategies. If none is given, the plan has every strategy
+// whose locks are in this kind of store.
 func examined(at lockbench.StoreOptions, variants []strategies.Variant) (plan lockbench.Plan, err error) {
 	options := store.Options{Address: at.Address}
 	switch {
@@ -102,12 +102,12 @@ func examined(at lockbench.StoreOptions, variants []strategies.Variant) (plan lo
 	}
 	for _, v := range variants {
 		if info := v.Info(); info.Nodes > 0 && storeOf(info) != name {
-			err = errors.Join(err, fmt.Errorf("--strategy: %s locks in %s, but --redis is the address of %s", v.Name(),
+			err = errors.Join(err, fmt.Errorf("--strategy: %s keeps its locks in %s, but --redis is the address of %s", v.Name(),
 				storeOf(info), name))
 		}
 	}
 	if !slices.ContainsFunc(variants, func(v strategies.Variant) bool { return v.Info().Nodes > 0 }) {
-		err = errors.New("--strategy has no lock that uses a server: leave it out to try all")
+		err = errors.New("--strategy: none of these locks uses a server: leave out --strategy to try all locks")
 	}
 	if err != nil {
 		return plan, err

@@ -18,7 +18,7 @@ import (
 
 var session = regexp.MustCompile(`\{` + store.IDPattern + ":")
 
-// registered removes from a list the strategies that this program does not have.
+// registered removes from a comma-separated list the strategies that are not registered in this program.
 func registered(list string) string {
 	return strings.Join(slices.DeleteFunc(strings.Split(list, ","), func(name string) bool {
 		_, err := strategies.Lookup(name)
@@ -36,8 +36,9 @@ func examine(t *testing.T, args ...string) (code int, found doctor.Document) {
 	return code, found
 }
 
-// doctor reports the same missing things as a run, which lists all of them before it measures anything.
-func TestDoctorIsThePreflightOfARun(t *testing.T) {
+// If the server does not meet a requirement of lockbench or of a strategy, doctor must report the same problems as a
+// run, and the run must list all of them before it measures anything.
+func TestDoctorMatchesPreflight(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		server     []string // arguments of redis-server
@@ -78,7 +79,7 @@ func TestDoctorIsThePreflightOfARun(t *testing.T) {
 		{
 			[]string{"--rename-command", "DEL", ""},
 			"", "", "spin,redsync,redislock,setnx",
-			[]string{"0 of 4 strategies", "spin needs DEL, which the server does not have", "give the server back DEL"},
+			[]string{"0 of 4 strategies", "spin needs DEL, which the server does not have", "restore DEL on the server"},
 		},
 		{
 			[]string{"--rename-command", "SET", ""},
@@ -130,7 +131,7 @@ func TestDoctorIsThePreflightOfARun(t *testing.T) {
 			for line := range strings.Lines(stderr) {
 				all = append(all, strings.TrimSpace(line))
 			}
-			for _, lines := range [][]string{want, all} { // each session has an ID of its own
+			for _, lines := range [][]string{want, all} { // doctor and the run have different session IDs
 				for i := range lines {
 					lines[i] = session.ReplaceAllString(lines[i], "{ID:")
 				}
@@ -152,8 +153,9 @@ func TestDoctorIsThePreflightOfARun(t *testing.T) {
 	}
 }
 
-// A missing right that only makes a figure unknown does not stop a run: doctor notes the figure, and the report warns.
-func TestARightThatOnlyCostsAFigureIsAWarning(t *testing.T) {
+// Some rights are needed only for the measurement of a single figure. If the Redis user lacks such a right, the run
+// must continue, doctor must note the missing figure, and the report must warn of it.
+func TestMissingRightForFigureIsAWarning(t *testing.T) {
 	t.Parallel()
 	server, file := redistest.Start(t), filepath.Join(t.TempDir(), "report.json")
 	set(t, server, "ACL", "SETUSER", "bench", "on", ">secret", "~*", "&*", "+@all", "-info", "-scan", "-client|list")
@@ -181,11 +183,12 @@ func TestARightThatOnlyCostsAFigureIsAWarning(t *testing.T) {
 	}
 }
 
-// The same holds for a command that the server does not have.
-func TestACommandThatOnlyCostsAFigureIsNoted(t *testing.T) {
+// Some commands are needed only for the measurement of a single figure. If the server lacks such a command, doctor must
+// note the missing figure and exit with 0.
+func TestMissingCommandForFigureIsNoted(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, "--rename-command", "DEL", "", "--rename-command", "CONFIG", "")
-	code, found := examine(t, "-u", server.URL(), "-s", "semaphore") // it deletes nothing
+	code, found := examine(t, "-u", server.URL(), "-s", "semaphore") // semaphore deletes nothing
 	i := slices.IndexFunc(found.Symptoms, func(s results.Symptom) bool { return s.Name == "figures" })
 	if i < 0 || code != command.ExitOK || found.Symptoms[i].State != results.Note ||
 		!slices.Equal(found.Symptoms[i].Says, []string{
@@ -196,7 +199,7 @@ func TestACommandThatOnlyCostsAFigureIsNoted(t *testing.T) {
 	}
 }
 
-// doctor writes a document even if the server cannot be reached.
+// If no server listens at the address, doctor must still write a document, which must give the next step.
 func TestDoctorWithoutAServer(t *testing.T) {
 	t.Parallel()
 	code, found := examine(t, "-u", "redis://127.0.0.1:1")
@@ -206,7 +209,8 @@ func TestDoctorWithoutAServer(t *testing.T) {
 	}
 }
 
-// doctor notes settings that endanger locks or distort figures, with the solution.
+// doctor must note an eviction policy, because it can delete locks, and snapshots, because they distort figures. Each
+// note must give the next step.
 func TestDoctorNotesEvictionsAndSnapshots(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, "--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru", "--save", "3600 1")

@@ -21,7 +21,8 @@ import (
 	"github.com/lockbench/lockbench/strategies/locktest"
 )
 
-// monitorLines is a capture in which a client retries a lock.
+// monitorLines is the output of MONITOR while one client holds a lock and another retries SET NX every few
+// milliseconds.
 const monitorLines = `1700000000.000001 [0 127.0.0.1:5] "SET" "order:7" "a" "NX" "PX" "50"
 1700000000.010001 [0 127.0.0.1:6] "SET" "order:7" "b" "NX" "PX" "50"
 1700000000.020001 [0 127.0.0.1:6] "SET" "order:7" "b" "NX" "PX" "50"
@@ -29,7 +30,8 @@ const monitorLines = `1700000000.000001 [0 127.0.0.1:5] "SET" "order:7" "a" "NX"
 1700000000.095001 [0 127.0.0.1:6] "DEL" "order:7"
 `
 
-// documentsOf returns a document of each kind other than a report, and a text that its printout must contain.
+// documentsOf covers each kind of document other than a report. It maps the document's schema to an example and to a
+// text that the example's printout must contain.
 func documentsOf(t *testing.T) map[string][2]string {
 	t.Helper()
 	all := map[string][2]string{}
@@ -119,8 +121,9 @@ func TestReportPrintsEveryDocument(t *testing.T) {
 	}
 }
 
-// TestDocumentsOfOthersAreHostile prints documents in which a part is missing, null, empty or of another type.
-func TestDocumentsOfOthersAreHostile(t *testing.T) {
+// TestHostileDocuments prints documents in which one value is replaced by null, an empty list or object, or a value of
+// another type. lockbench must not panic, and its output must not contain terminal escape sequences.
+func TestHostileDocuments(t *testing.T) {
 	t.Parallel()
 	tried := 0
 	for schema, document := range documentsOf(t) {
@@ -137,7 +140,7 @@ func TestDocumentsOfOthersAreHostile(t *testing.T) {
 			if err := written[schema](io.Discard, text, 120, false); err != nil {
 				t.Errorf("%s: what is spoilt is refused before: %v", schema, err)
 			}
-			spoil(root, spoilt, func() {
+			replaceEach(root, spoilt, func() {
 				text, err := json.Marshal(root)
 				if err != nil {
 					t.Fatal(err)
@@ -158,7 +161,7 @@ func TestDocumentsOfOthersAreHostile(t *testing.T) {
 	}
 }
 
-// shorten cuts each list in a document to its first three elements, because the others are similar.
+// shorten cuts each list in a document to its first three elements, because the elements of a list are similar.
 func shorten(of any) any {
 	switch of := of.(type) {
 	case map[string]any:
@@ -174,19 +177,20 @@ func shorten(of any) any {
 	return of
 }
 
-// spoil replaces each value in a document in turn by spoilt and calls try.
-func spoil(of, spoilt any, try func()) {
+// replaceEach replaces each value in a decoded document, one at a time, by the value spoilt. It calls try while a value
+// is replaced, and then restores the value.
+func replaceEach(of, spoilt any, try func()) {
 	switch of := of.(type) {
 	case map[string]any:
 		for key, was := range of {
-			spoil(was, spoilt, try)
+			replaceEach(was, spoilt, try)
 			of[key] = spoilt
 			try()
 			of[key] = was
 		}
 	case []any:
 		for i, was := range slices.Clone(of) {
-			spoil(was, spoilt, try)
+			replaceEach(was, spoilt, try)
 			of[i] = spoilt
 			try()
 			of[i] = was

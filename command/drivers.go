@@ -40,7 +40,7 @@ func (a *app) install() *cobra.Command {
 		Short: "Install the drivers of a language",
 		Long: "Write the drivers to the user's data directory, $XDG_DATA_HOME/lockbench/drivers or\n" +
 			"~/.local/share/lockbench/drivers, and install the libraries of the languages there with pip, npm or\n" +
-			"Maven. Versions and file hashes are fixed in this lockbench. Nothing else is changed.\n" +
+			"Maven. This build of lockbench fixes their versions and file hashes. Nothing else is changed.\n" +
 			"Languages: " + strings.Join(drivers.Languages(), ", ") + ".",
 		Example:   "  lockbench drivers install python node\n  lockbench -s exec:redis-py,exec:redlock",
 		ValidArgs: drivers.Languages(),
@@ -50,16 +50,17 @@ func (a *app) install() *cobra.Command {
 	}
 }
 
-// installDrivers writes the drivers of every language, because they share files, and installs the libraries of the
+// installDrivers writes the drivers of all languages, because they share files. It installs only the libraries of the
 // given languages.
 func (a *app) installDrivers(ctx context.Context, languages []string) error {
 	var problems []error
 	if len(languages) == 0 {
-		problems = append(problems, fmt.Errorf("a language is needed: %s", strings.Join(drivers.Languages(), ", ")))
+		problems = append(problems, fmt.Errorf("at least one language is needed (languages: %s)",
+			strings.Join(drivers.Languages(), ", ")))
 	}
 	for _, language := range languages {
 		if !slices.Contains(drivers.Languages(), language) {
-			problems = append(problems, fmt.Errorf("there are no drivers in %q (languages: %s)", language,
+			problems = append(problems, fmt.Errorf("there are no drivers for the language %q (languages: %s)", language,
 				strings.Join(drivers.Languages(), ", ")))
 		}
 	}
@@ -82,8 +83,8 @@ func (a *app) installDrivers(ctx context.Context, languages []string) error {
 	return a.columns(allDrivers(ctx))
 }
 
-// allDrivers starts every driver and returns a table with what each claims; a driver that fails is listed with its
-// error.
+// allDrivers starts every driver and returns a table of the drivers with their claims. A driver that cannot be used is
+// listed with its error.
 func allDrivers(ctx context.Context) [][]string {
 	rows := [][]string{{"NAME", "CLAIMS", "LOCK"}}
 	found := driver.All()

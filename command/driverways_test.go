@@ -17,9 +17,9 @@ import (
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 )
 
-// With every connection setting, each driver either reaches the Redis and locks in the right database, or is rejected
-// before the run.
-func TestWaysInOfDrivers(t *testing.T) {
+// The test connects each driver over TLS, over a unix socket and through a Sentinel. The driver must acquire its lock
+// in the requested database, or lockbench must reject the driver before the run.
+func TestDriverConnectionSettings(t *testing.T) {
 	t.Parallel()
 	const user, secret = "alice", "a@b+c/%41:é"
 	cert, key := redistest.Certificate(t)
@@ -69,7 +69,7 @@ func TestWaysInOfDrivers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ours, err := exec.LookPath("driver") // of TestMain
+	ours, err := exec.LookPath("driver") // which TestMain registers
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +112,7 @@ func TestWaysInOfDrivers(t *testing.T) {
 						}
 						return
 					}
-					if code != "0" && code != strconv.Itoa(command.ExitInvalid) { // on a busy machine
+					if code != "0" && code != strconv.Itoa(command.ExitInvalid) { // invalid on a busy machine
 						t.Fatalf("exit code %s, said:\n%s", code, &p.said)
 					}
 					run := readReport(t, file).Runs[0]
@@ -125,9 +125,9 @@ func TestWaysInOfDrivers(t *testing.T) {
 	}
 }
 
-// A driver that does not declare how it connects is rejected before any connection if the address needs more than plain
-// TCP.
-func TestDriversAreRefusedByName(t *testing.T) {
+// A driver need not declare which connections it supports. If the address needs more than plain TCP, lockbench must
+// reject such a driver before the driver connects.
+func TestUndeclaredDriverConnectionsAreRefused(t *testing.T) {
 	t.Parallel()
 	plain := filepath.Join(t.TempDir(), "plain")
 	place(t, plain, "#!/bin/sh\ndriver spin | sed -u 's/,\"connects\":[^]]*]//'\n", 0o755)
@@ -143,8 +143,8 @@ func TestDriversAreRefusedByName(t *testing.T) {
 	}
 }
 
-// If a driver does not follow a failover of its primary, the run cannot be trusted and reports the reason.
-func TestAFailoverUnderADriver(t *testing.T) {
+// If a driver does not follow a failover of its primary, the run must be invalid and report the reason.
+func TestDriverThatIgnoresFailover(t *testing.T) {
 	t.Parallel()
 	watched := redistest.StartWatched(t)
 	ours, err := exec.LookPath("driver")

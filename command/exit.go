@@ -11,25 +11,26 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// The exit codes. If several apply, the first in this order is used: an error (104, 113), 130, 105, 111, 110, 112, 99.
+// The exit codes. If several codes apply, lockbench exits with the one that comes first in this order: 104 or 113
+// (which exclude each other), 130, 105, 111, 110, 112, 99.
 const (
 	// ExitOK means that everything was measured and no fault was found.
 	ExitOK = 0
-	// ExitFailure means that something without its own code went wrong, such as an
-	// output file that could not be written after the run.
+	// ExitFailure means a failure that none of the other codes describes, such as an output file that could not be written
+	// after the run.
 	ExitFailure = 1
 	// ExitThreshold means that a threshold was crossed or could not be judged, or that
 	// a counter-case failed.
 	ExitThreshold = 99
-	// ExitConfig means that flags, environment or plan are wrong, or that a limit
-	// of the server or of this machine is too small for them.
+	// ExitConfig means that flags, environment or plan are wrong, or that a limit of the server or of this machine is too
+	// small for the plan.
 	ExitConfig = 104
 	// ExitInterrupted means that the user stopped the command and that the results so far
 	// have been written. After a second signal, or if the current run did not end within
 	// 8 s of SIGTERM, these are the results of the completed runs only.
 	ExitInterrupted = 105
-	// ExitStopped means that the user stopped the command before there were results, or
-	// that the results could not be written in time after a second signal.
+	// ExitStopped means that the user stopped the command before there were results, or that a second signal forced an end
+	// and the results could not be written within 1 s.
 	ExitStopped = 130
 	// ExitRegression means that the head of a comparison is worse than the base.
 	ExitRegression = 110
@@ -38,8 +39,8 @@ const (
 	// ExitInvalid means that the figures of at least one run cannot be trusted, or that
 	// a verdict is undecided, for example because there are too few sessions.
 	ExitInvalid = 112
-	// ExitUnreachable means that no Redis could be reached or started, or that it
-	// went away. What was measured before is written.
+	// ExitUnreachable means that no server could be reached or started, or that a server became unreachable during the
+	// measurement. In the latter case lockbench writes the results so far.
 	ExitUnreachable = 113
 )
 
@@ -52,7 +53,8 @@ type exit struct {
 func (e *exit) Error() string { return e.err.Error() }
 func (e *exit) Unwrap() error { return e.err }
 
-// exitCode returns the exit code for a command's error: ExitConfig unless the error has another code.
+// exitCode returns the exit code that belongs to a command's error. It returns ExitConfig for an error that has no code
+// of its own.
 func exitCode(ctx context.Context, err error) int {
 	if known, ok := errors.AsType[*exit](err); ok {
 		return known.code
@@ -71,14 +73,14 @@ func exitCode(ctx context.Context, err error) int {
 	}
 }
 
-// outcome returns the error of a run, with its exit code: of the run itself or, if that succeeded, of judge. It
-// returns nil if neither found a fault.
+// outcome returns the error of a run with its exit code. If the run itself succeeded, outcome returns the error of
+// judge, which is nil if the report shows no fault.
 func outcome(ctx context.Context, r *results.Report, err error) error {
 	nothing := r == nil || len(r.Runs) == 0
 	switch {
 	case r != nil && (r.Interrupted && err == nil || errors.Is(err, context.Canceled) &&
 		(r.Interrupted || ctx.Err() != nil)):
-		return &exit{ExitInterrupted, errors.New("interrupted, the results are incomplete")}
+		return &exit{ExitInterrupted, errors.New("interrupted; the results are incomplete")}
 	case err == nil:
 		return judge(r)
 	case errors.Is(err, lockbench.ErrUnreachable), errors.Is(err, context.Canceled) && ctx.Err() != nil,
@@ -96,10 +98,10 @@ func outcome(ctx context.Context, r *results.Report, err error) error {
 	return &exit{code, errors.Join(err, without(verdict, err))}
 }
 
-// notTrusted begins the error of a strategy without valid figures.
+// notTrusted is the beginning of the error about a strategy without valid figures.
 const notTrusted = "figures that cannot be trusted: "
 
-// without returns the lines of a verdict except those on strategies that err already reports.
+// without removes from verdict the lines about strategies whose errors err already contains.
 func without(verdict, err error) error {
 	return errors.Join(slices.DeleteFunc(flatten(verdict), func(line error) bool {
 		name, _, _ := strings.Cut(strings.TrimPrefix(line.Error(), notTrusted), ": ")
@@ -141,7 +143,7 @@ func judge(r *results.Report) error {
 	}
 }
 
-// printed wraps an error of a write to standard output with its exit code.
+// printed adds ExitFailure to the error of a write to standard output. It returns nil if err is nil.
 func printed(err error) error {
 	if err == nil {
 		return nil
@@ -149,7 +151,7 @@ func printed(err error) error {
 	return &exit{ExitFailure, fmt.Errorf("print: %w", err)}
 }
 
-// names lists each strategy once, sorted.
+// names joins the names of strategies, sorted and without duplicates.
 func names(strategies []string) string {
 	slices.Sort(strategies)
 	return strings.Join(slices.Compact(strategies), ", ")

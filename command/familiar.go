@@ -32,8 +32,9 @@ var (
 	}
 )
 
-// habits maps flags of other tools, without dashes, to lockbench's equivalent: flags of the current command or a whole
-// command line. If a flag has several rows, the first whose flags exist counts. Words in capitals are placeholders.
+// habits maps flags of other tools, written without dashes, to lockbench's equivalents. Each equivalent is either flags
+// of the current command or a whole command line. If a flag is in several rows, lockbench proposes the first equivalent
+// whose flags exist. Words in capitals are placeholders.
 var habits = []struct{ given, tool, here string }{
 	{"vus", "k6", "--clients 100"},
 	{"users", "locust", "--clients 100"},
@@ -120,7 +121,7 @@ var habits = []struct{ given, tool, here string }{
 	{"no-summary", "k6", "--quiet"},
 }
 
-// instead returns lockbench's equivalent of another tool's flag; "" if there is none.
+// instead returns lockbench's equivalent of another tool's flag, or "" if there is none.
 func instead(cmd *cobra.Command, given string) string {
 	for _, habit := range habits {
 		if habit.given == given && accepts(cmd, habit.here) {
@@ -131,7 +132,7 @@ func instead(cmd *cobra.Command, given string) string {
 }
 
 // accepts reports whether cmd has the flags and output formats that line uses. If line begins with the program's name,
-// it is checked against the command that it names instead.
+// accepts checks the command that line names instead of cmd.
 func accepts(cmd *cobra.Command, line string) bool {
 	words := strings.Fields(line)
 	if words[0] == cmd.Root().Name() {
@@ -210,8 +211,8 @@ func visible(set *pflag.FlagSet) (names []string) {
 	return names
 }
 
-// recognised replaces names of other libraries' locks by the strategies that measure them, and returns a note for each
-// replacement. If drivers is set, it also adds the prefix exec: to a driver's bare name.
+// recognised replaces names of other libraries' locks with the strategies that measure them, and returns a note for
+// each replacement. If drivers is set, it also adds the prefix exec: to a driver's bare name.
 func recognised(lists []string, drivers bool) (known, notes []string) {
 	for _, list := range lists {
 		before, rest := driver.Cut(list)

@@ -5,8 +5,9 @@ import (
 	"testing"
 )
 
-// Every row of habits applies to some command, names a tool, and proposes flags and formats that the command has.
-func TestHabitsOfOtherTools(t *testing.T) {
+// Every row of habits must apply to at least one command, name a tool, and propose only flags and formats that the
+// command accepts.
+func TestFlagsOfOtherTools(t *testing.T) {
 	all := append(Root().Commands(), Root())
 	seen := map[string]bool{}
 	for _, habit := range habits {
@@ -47,7 +48,8 @@ func TestHabitsOfOtherTools(t *testing.T) {
 	}
 }
 
-// A flag is suggested for a typing error of at most two edits, or one edit in a short word.
+// The error about an unknown flag must suggest a known flag that is at most two edits away, or one edit if the word is
+// short.
 func TestUnknownFlags(t *testing.T) {
 	for _, test := range []struct{ line, says string }{
 		{"--clinets 5", "--clinets: unknown flag, did you mean --clients?"},
@@ -73,8 +75,8 @@ func TestUnknownFlags(t *testing.T) {
 		{"5s", `unknown command "5s"; lockbench --help lists the commands`},
 		{"lits", `unknown command "lits", did you mean lockbench list?`},
 		{"diff", `unknown command "diff", did you mean lockbench compare?`},
-		{"-duration=5s", "--duration: -duration is -d uration=5s here, did you mean --duration?"},
-		{"-rate=5/s", "--rate: -rate is -r ate=5/s here, did you mean --rate?"},
+		{"-duration=5s", "--duration: -duration is parsed as -d uration=5s, did you mean --duration?"},
+		{"-rate=5/s", "--rate: -rate is parsed as -r ate=5/s, did you mean --rate?"},
 		{"---x", `"---x" is not a flag: a flag has one dash and a letter, or two dashes and a name`},
 		{"--clients", "--clients needs a value: --clients N"},
 		{"-o", "--output needs a value: --output FORMAT"},

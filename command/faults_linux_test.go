@@ -13,8 +13,8 @@ import (
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 )
 
-// serversIn returns the states of the redis-servers that run below a directory, and the
-// address of one of them.
+// serversIn finds the redis-servers whose working directory is below dir. It returns the state of each process, such as
+// T for stopped, and the address of one of the servers.
 func serversIn(t *testing.T, dir string) (states []string, addr string) {
 	t.Helper()
 	entries, err := os.ReadDir("/proc")
@@ -42,7 +42,8 @@ func serversIn(t *testing.T, dir string) (states []string, addr string) {
 	return states, addr
 }
 
-// locked returns the number of SETs on the only server below a directory; "" before the first.
+// locked returns the text calls=N, where N is the number of SET calls on the only server below a directory. It returns
+// "" before the first SET.
 func locked(t *testing.T, dir string) (sets string) {
 	t.Helper()
 	_, addr := serversIn(t, dir)
@@ -61,9 +62,9 @@ func locked(t *testing.T, dir string) (sets string) {
 	return sets
 }
 
-// If lockbench ends during a fault, no server is left: immediately after a Ctrl-C, and after a SIGKILL
+// The test ends lockbench during a fault. After Ctrl-C, no server may be left. After SIGKILL, no server may be left
 // once lockbench clean has run.
-func TestNothingOutlivesAFault(t *testing.T) {
+func TestInterruptedFaultLeavesNoServer(t *testing.T) {
 	const stopped, running = "T", "S" // process states: stopped by SIGSTOP, and sleeping until a request
 	for _, test := range []struct {
 		signal syscall.Signal

@@ -50,7 +50,7 @@ func reportFiles(pattern string) ([]string, error) {
 func found(files []string, pattern string) ([]string, error) {
 	if len(files) == 0 {
 		return nil, fmt.Errorf("%s: no such report: give files that lockbench wrote with -o json=FILE, a directory of "+
-			"them or a quoted glob", pattern)
+			"such files, or a quoted glob", pattern)
 	}
 	return files, nil
 }
@@ -81,18 +81,18 @@ func readReport(file string) (*results.Report, error) {
 	return report, nil
 }
 
-// The values of leaveOut: what readAll does with a file in a directory that is not a report.
+// The values of the parameter leaveOut determine how readAll treats a file in a directory if the file is not a report.
 const (
 	strict = false // return an error, because a result without the file would be wrong
 	odd    = true  // leave the file out with a note if the directory has other reports
 )
 
-// jsonFiles lets a shell offer JSON files.
+// jsonFiles makes the shell complete the names of JSON files.
 func jsonFiles(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	return []string{"json"}, cobra.ShellCompDirectiveFilterFileExt
 }
 
-// readFiles reads every report that the names, directories and globs denote.
+// readFiles reads every report that the patterns denote, which are names, directories or globs.
 func (a *app) readFiles(patterns []string, leaveOut bool) ([]results.File, error) {
 	return readAll(a, patterns, leaveOut, func(name string) (results.File, error) {
 		report, err := readReport(name)

@@ -13,7 +13,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// said runs a command line in this process.
 func said(t *testing.T, words ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, complaints bytes.Buffer
@@ -21,7 +20,8 @@ func said(t *testing.T, words ...string) (code int, stdout, stderr string) {
 	return code, out.String(), complaints.String()
 }
 
-// contents returns the content of each file below a directory; of a link, the content of its target.
+// contents maps the path of each file below a directory to the file's content. For a link, this is the content of its
+// target.
 func contents(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -49,7 +49,7 @@ func put(t *testing.T, name, content string) {
 	}
 }
 
-// measured writes to file a report of a lock that needs no Redis; it is measured only once.
+// measured makes a short run of a lock that needs no Redis, and writes the report to the named file.
 func measured(t *testing.T, file string) {
 	t.Helper()
 	if code, _, stderr := said(t, "-q", "-s", "local", "-c", "2", "-n", "200", "-w", "0s", "--no-baselines", "-o",
@@ -58,8 +58,8 @@ func measured(t *testing.T, file string) {
 	}
 }
 
-// overwriting has a line for each command that writes files and each kind of file that it reads; OUT stands for a name
-// of the file that is read.
+// overwriting lists command lines for each command that writes files: one for each kind of file that the command reads.
+// The test replaces OUT with each alias of that file.
 var overwriting = map[string][]struct {
 	read string
 	line string
@@ -107,7 +107,8 @@ var overwriting = map[string][]struct {
 	"selfcheck": {{"ca.pem", "selfcheck --only audit -u rediss://127.0.0.1:1 --ca-file ca.pem -o json=OUT"}},
 }
 
-// aliases returns different names of the same file.
+// aliases returns several paths of the file whose name is in the parameter read. It creates the links that some of them
+// need.
 func aliases(t *testing.T, read string) []string {
 	t.Helper()
 	there, err := filepath.Abs(read)
@@ -170,7 +171,8 @@ func TestNoOutputOverwritesAnInput(t *testing.T) {
 	}
 }
 
-// Each command with outputs must be in the test above.
+// The map overwriting must have an entry for each command that has the flag --output, so that a new command cannot be
+// forgotten.
 func TestEveryCommandWithOutputsIsTested(t *testing.T) {
 	var withOutputs []string
 	for _, cmd := range (&app{stderr: &locked{}}).root().Commands() {
@@ -184,7 +186,7 @@ func TestEveryCommandWithOutputsIsTested(t *testing.T) {
 	}
 }
 
-func TestTwoOutputsNeverGoToOneFile(t *testing.T) {
+func TestOutputsToOneFileAreRefused(t *testing.T) {
 	place := t.TempDir()
 	t.Chdir(place)
 	measured(t, "a.json")
@@ -216,7 +218,8 @@ func TestTwoOutputsNeverGoToOneFile(t *testing.T) {
 	if diff := cmp.Diff(before, contents(t, place)); diff != "" {
 		t.Errorf("files have changed:\n%s", diff)
 	}
-	// Outputs to /dev/null, or to files with similar names, do not clash.
+	// lockbench must not mistake two outputs to /dev/null, or files with similar names, for one file that is written
+	// twice.
 	for _, line := range []string{
 		"-s local --dry-run -o json=/dev/null -o csv=/dev/null",
 		"-s local --dry-run -o json=there/x -o csv=x",

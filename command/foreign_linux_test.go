@@ -23,13 +23,15 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// planted is a hostile text that another person may put into any text of a file.
+// planted is a hostile text. It contains terminal escape sequences, commands to a CI system, and Markdown and HTML that
+// would create links, pictures and mentions.
 const planted = "\x1b[1A\x1b[2K\n::error::planted\r\n##[error]planted [planted](http://evil.example/) " +
 	"![planted](https://evil.example/p.png) @planted a@planted.example &#64;planted #1 www.evil.example | `@planted` " +
 	"\\[p](x) <img src=x> https://evil.example \u202e\u009b2K"
 
-// TestForeignReportsOnlyShow replaces every text in a report by planted, and runs every command that shows reports.
-func TestForeignReportsOnlyShow(t *testing.T) {
+// TestHostileReportsAreEscaped replaces every text in a report with planted, and runs every command that shows reports.
+// Their output must contain no terminal escape sequence and no command to a CI system.
+func TestHostileReportsAreEscaped(t *testing.T) {
 	t.Chdir(t.TempDir())
 	foreign := foreignReport(t)
 	put(t, "foreign.json", foreign)
@@ -67,8 +69,9 @@ func TestForeignReportsOnlyShow(t *testing.T) {
 	}
 }
 
-// TestFileNamesOnlyShow uses a file name that contains commands to a terminal and a CI system.
-func TestFileNamesOnlyShow(t *testing.T) {
+// TestHostileFileNamesAreEscaped uses file names that contain terminal escape sequences and commands to a CI system. No
+// output of lockbench may contain either.
+func TestHostileFileNamesAreEscaped(t *testing.T) {
 	t.Chdir(t.TempDir())
 	name := func(rest string) string { return "\x1b[2K\n::error::planted" + rest }
 	report, folder, drivers := name(".json"), name("folder"), name("drivers")
@@ -159,8 +162,9 @@ func TestFileNamesOnlyShow(t *testing.T) {
 	}
 }
 
-// TestLongNamesAreCut checks that a long name, which tables and pages repeat, does not make the output huge.
-func TestLongNamesAreCut(t *testing.T) {
+// TestLongNamesAreTruncated gives a strategy a name of 10 MB, which tables and pages repeat. The output of each command
+// must not exceed 500 kB.
+func TestLongNamesAreTruncated(t *testing.T) {
 	t.Chdir(t.TempDir())
 	measured(t, "own.json")
 	text, err := os.ReadFile("own.json")
@@ -175,8 +179,8 @@ func TestLongNamesAreCut(t *testing.T) {
 	}
 }
 
-// foreignReport returns a report in which planted replaces each text that may be replaced without making the report
-// invalid.
+// foreignReport returns a valid report in which every free text is the constant planted, as an untrusted author could
+// write it.
 func foreignReport(t *testing.T) string {
 	t.Helper()
 	measured(t, "own.json")
@@ -219,7 +223,8 @@ func foreignReport(t *testing.T) string {
 		return string(encoded)
 	}
 	count := 0
-	// try plants a text; set restores the old text if the report is then invalid.
+	// try appends the constant planted to the text was and stores the result with set. If the report is then invalid, try
+	// restores the old text.
 	try := func(was string, set func(any)) {
 		set(was + planted)
 		if _, err := results.ReadJSON(strings.NewReader(encode())); err != nil {
@@ -254,7 +259,7 @@ func foreignReport(t *testing.T) string {
 	return encode()
 }
 
-// onlyShows fails the test if a text contains commands to a terminal or a CI system.
+// onlyShows fails the test if text contains terminal escape sequences or commands to a CI system.
 func onlyShows(t *testing.T, what, text string) {
 	t.Helper()
 	for line := range strings.Lines(text) {
@@ -295,8 +300,9 @@ func linksNothing(t *testing.T, what, text string) {
 	}
 }
 
-// TestForeignRepliesOnlyShow runs commands against a server that plants texts in its INFO and its error replies.
-func TestForeignRepliesOnlyShow(t *testing.T) {
+// TestHostileRepliesAreEscaped runs commands against a server whose INFO and error replies contain terminal escape
+// sequences. The output must show the replies without these sequences.
+func TestHostileRepliesAreEscaped(t *testing.T) {
 	t.Parallel()
 	server, claim := hostile(t), filepath.Join(t.TempDir(), "claim.yaml")
 	put(t, claim, "says: \"planted \\e[2K ::error::planted\"\nruns: {a: --strategy setnx}\n"+
@@ -318,7 +324,7 @@ func TestForeignRepliesOnlyShow(t *testing.T) {
 	}
 }
 
-// hostile starts a server that plants texts in its RESP replies, and returns its address.
+// hostile starts a server that plants hostile texts in its RESP replies, and returns its address.
 func hostile(t *testing.T) string {
 	t.Helper()
 	line := strings.NewReplacer("\r", "", "\n", "\x1b[2K").Replace(planted)
@@ -376,7 +382,7 @@ func hostile(t *testing.T) string {
 	})
 }
 
-// readCommand reads an array of bulk strings.
+// readCommand reads a Redis command, which is a RESP array of bulk strings.
 func readCommand(from *bufio.Reader) ([]string, error) {
 	number := func() (int, error) {
 		line, err := from.ReadString('\n')
@@ -404,9 +410,9 @@ func readCommand(from *bufio.Reader) ([]string, error) {
 	return words, nil
 }
 
-// TestOnlyRegularFilesOfModestSizeAreRead checks that every command that reads a file rejects a FIFO, a device, a
+// TestInputsMustBeSmallRegularFiles checks that every command that reads a file rejects a FIFO, a device, a
 // directory and a file that is too large.
-func TestOnlyRegularFilesOfModestSizeAreRead(t *testing.T) {
+func TestInputsMustBeSmallRegularFiles(t *testing.T) {
 	t.Chdir(t.TempDir())
 	measured(t, "run.json")
 	if err := syscall.Mkfifo("fifo", 0o600); err != nil {
@@ -426,7 +432,7 @@ func TestOnlyRegularFilesOfModestSizeAreRead(t *testing.T) {
 		"doctor --redis rediss://127.0.0.1:1 --ca-file FILE",
 	} {
 		for file, want := range map[string]string{
-			"fifo": "it is no regular file", "/dev/zero": "it is no regular file", "large": "it is larger than 64 MiB",
+			"fifo": "not a regular file", "/dev/zero": "not a regular file", "large": "larger than 64 MiB",
 			"dir": "",
 		} {
 			line := strings.ReplaceAll(line, "FILE", file)

@@ -27,16 +27,16 @@ const (
 	pairs  = 14
 )
 
-// The workloads of the comparisons: all clients contend for one lock, so timing decides, or use 64 locks, so the number
-// of commands hardly varies.
+// The comparisons use two workloads. With contended, all clients contend for one lock, so timing decides the
+// throughput. With apart, they use 64 locks, so the number of commands per acquisition hardly varies.
 var (
 	contended = []string{"-s", gate.Strategy, "-c", "8", "--hold", "1ms", "-d", "400ms", "-w", "100ms"}
 	apart     = []string{"-s", gate.Strategy, "-c", "8", "--keys", "64", "--hold", "1ms", "-d", "400ms", "-w", "100ms"}
 )
 
-// TestGate measures how often the gate detects a slower head and how often it raises a false alarm, by any metric
-// (--all-metrics). No two comparisons share a run. It takes a quarter of an hour and writes its protocol to the file
-// that LOCKBENCH_GATE names.
+// TestGate measures how often lockbench ab --all-metrics detects a slower head, and how often any of its metrics raises
+// a false alarm. No two comparisons share a run. The test takes a quarter of an hour and writes a page with its results
+// to the file that LOCKBENCH_GATE names.
 func TestGate(t *testing.T) {
 	file := os.Getenv("LOCKBENCH_GATE")
 	if file == "" {
@@ -54,7 +54,7 @@ func TestGate(t *testing.T) {
 	for round := 1; round <= rounds; round++ {
 		aa := g.compare(base, same, contended)
 		equal.add(aa)
-		// The head is slower by the smallest change that the comparison above could have detected.
+		// Slow the head down by the smallest change that the A/A comparison could have detected, but by at least 10 %.
 		effect := max(0.1, -*aa.primary().Detectable)
 		rate := *aa.primary().Base.Median
 		delay := time.Duration(effect / (1 - effect) / rate * float64(time.Second))
@@ -84,7 +84,7 @@ func TestGate(t *testing.T) {
 	}
 }
 
-// workshop builds lockbench variants and compares them.
+// workshop builds variants of lockbench and compares them.
 type workshop struct {
 	t         *testing.T
 	dir       string
@@ -107,7 +107,7 @@ func (g *workshop) do(name string, args ...string) {
 	}
 }
 
-// build builds a lockbench with the given fault and returns its file.
+// build builds a lockbench whose lock has the given fault, and returns the path of the program.
 func (g *workshop) build(name string, f gate.Fault) string {
 	g.t.Helper()
 	file := filepath.Join(g.dir, name)
@@ -116,14 +116,16 @@ func (g *workshop) build(name string, f gate.Fault) string {
 	return file
 }
 
-// trial is the result of one lockbench ab, with its duration and the injected slowdown.
+// trial is the comparison that one invocation of lockbench ab wrote, with the duration of the invocation. injected is
+// the planted slowdown of the head, as a share of the throughput.
 type trial struct {
 	compare.Comparison
 	took     time.Duration
 	injected float64
 }
 
-// compare runs lockbench ab --all-metrics as a user would.
+// compare compares the programs base and head with lockbench ab --all-metrics, whose runs have the given flags. The
+// test fails if the exit code does not match the verdict.
 func (g *workshop) compare(base, head string, flags []string) trial {
 	g.t.Helper()
 	g.made++
@@ -169,7 +171,6 @@ func (g *workshop) report(file string) *results.Report {
 	return report
 }
 
-// primary returns the result for the primary metric.
 func (tr trial) primary() compare.Result {
 	for _, r := range tr.Strategies[0].Results {
 		if r.Metric == tr.Rules.Primary && r.Detectable != nil && *r.Detectable < 0 && !math.IsInf(*r.Detectable, 0) {
@@ -195,7 +196,7 @@ func (ts trials) worse() int {
 	return n
 }
 
-// by returns the number of comparisons in which the given metric is worse.
+// by returns the number of comparisons in which the head is worse by the given metric.
 func (ts trials) by(metric string) int {
 	n := 0
 	for _, t := range ts {
@@ -212,7 +213,6 @@ func worseBy(c compare.Comparison, metric string) bool {
 	})
 }
 
-// medianOf returns the median of a figure over all trials.
 func (ts trials) medianOf(figure func(trial) float64) float64 {
 	var all []float64
 	for _, t := range ts {
@@ -222,7 +222,6 @@ func (ts trials) medianOf(figure func(trial) float64) float64 {
 	return (all[(len(all)-1)/2] + all[len(all)/2]) / 2
 }
 
-// slowest returns the duration of the longest trial.
 func (ts trials) slowest() time.Duration {
 	longest := time.Duration(0)
 	for _, t := range ts {
@@ -231,7 +230,7 @@ func (ts trials) slowest() time.Duration {
 	return longest
 }
 
-// protocol is the Markdown page with the results of the proof.
+// protocol is the Markdown page with the results of TestGate or TestSessions.
 type protocol struct {
 	bytes.Buffer
 	failed []string
@@ -246,7 +245,9 @@ func newProtocol(r *results.Report) *protocol {
 	return p
 }
 
-// line adds a row for one kind of comparison, and records a failure unless good accepts its share of worse verdicts.
+// line adds a row for one kind of comparison. worse is the number of comparisons that found the head worse, and of is
+// the number of all comparisons. line records a failure unless the function good accepts the share worse/of. wanted
+// describes the accepted shares in words.
 func (p *protocol) line(kind string, worse, of int, good func(share float64) bool, wanted string) {
 	share := float64(worse) / float64(of)
 	low, high := clopperPearson(worse, of)
@@ -259,10 +260,10 @@ func (p *protocol) line(kind string, worse, of int, good func(share float64) boo
 		kind, worse, of, share*100, low*100, high*100, wanted, verdict)
 }
 
-// rarely reports whether a share of false alarms is acceptable.
+// rarely reports whether a share of false alarms is at most 5 %.
 func rarely(share float64) bool { return share <= 0.05 }
 
-// describe adds the effect sizes and durations of the comparisons.
+// describe adds the effect sizes and durations of the comparisons to the page.
 func (p *protocol) describe(equal, slower, costly trials) {
 	effect := func(t trial) float64 { return *t.primary().Delta * 100 }
 	fmt.Fprintf(p, "\n- A/A and slower: `%s`, %d pairs each; one command more: `%s`\n",
@@ -279,8 +280,9 @@ func (p *protocol) describe(equal, slower, costly trials) {
 		max(equal.slowest(), slower.slowest(), costly.slowest()).Round(time.Second))
 }
 
-// clopperPearson returns the exact 95 % confidence interval of a share (Biometrika 26, 1934). At its bounds, at least
-// or at most this number of hits has a probability of 2.5 %.
+// clopperPearson returns the exact 95 % confidence interval of the share hits/of (Biometrika 26, 1934). If the true
+// share equalled low, the probability of at least this many hits would be 2.5 %. If it equalled high, the probability
+// of at most this many hits would be 2.5 %.
 func clopperPearson(hits, of int) (low, high float64) {
 	solve := func(tooLow func(share float64) bool) float64 {
 		from, to := 0.0, 1.0
@@ -318,7 +320,7 @@ func TestClopperPearson(t *testing.T) {
 	}
 }
 
-// short has the flags of a session for compare, which starts its own Redis.
+// short lists the flags of a session. Each session starts its own Redis.
 var short = strings.Fields("-q -s spin -c 20 --hold 1ms -d 1s -w 100ms --no-baselines --redis process")
 
 const (
@@ -327,11 +329,12 @@ const (
 )
 
 // TestSessions measures how often compare raises a false alarm. It compares sessions of one build; no two comparisons
-// share a session. It takes half an hour and keeps sessions and protocol in the directory that LOCKBENCH_GATE_SESSIONS
-// names, and reuses the sessions that it finds there.
+// share a session. It takes half an hour. It keeps its sessions and a page with its results in the directory that
+// LOCKBENCH_GATE_SESSIONS names, and reuses the sessions that it finds there.
 //
-// It compares each eight sessions in two ways: as if recorded in turns, and the first four with the last four, as if
-// the build had changed in between.
+// It compares each group of eight sessions in two ways. First it assigns them alternately to base and head, as if the
+// two had been recorded alternately. Then it compares the first four with the last four, as if the build had changed in
+// between.
 func TestSessions(t *testing.T) {
 	dir := os.Getenv("LOCKBENCH_GATE_SESSIONS")
 	if dir == "" {
@@ -381,7 +384,7 @@ func (g *workshop) session(file string) string {
 		args := slices.Concat([]string{"run"}, short, []string{"-o", "json=" + file})
 		cmd := exec.CommandContext(g.t.Context(), g.lockbench, args...)
 		said, err := cmd.CombinedOutput()
-		// compare leaves out a run that cannot be trusted; its verdict is then undecided.
+		// A session whose run is invalid does not fail the test: compare leaves out the run, and the verdict is undecided.
 		if err != nil && cmd.ProcessState.ExitCode() != command.ExitInvalid {
 			g.t.Fatalf("record %s: %v\n%s", file, err, said)
 		}
@@ -392,7 +395,8 @@ func (g *workshop) session(file string) string {
 	return file
 }
 
-// verdict returns the verdict of lockbench compare on these sessions, and checks its exit code: 110 if worse, else 0.
+// verdict returns the verdict of lockbench compare on the session files in base and head. The test fails unless the
+// exit code is 110 for the verdict worse, and 0 for any other verdict.
 func (g *workshop) verdict(base, head []string) results.Verdict {
 	g.t.Helper()
 	g.made++

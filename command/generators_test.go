@@ -11,8 +11,9 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// If one of three generators is killed during a run, the others name it, end within seconds and leave no key behind.
-func TestAGeneratorIsKilled(t *testing.T) {
+// The test kills one of three generators during a run. The other two must report which one died, end within seconds and
+// leave no key behind.
+func TestKilledGenerator(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)
 	file := filepath.Join(t.TempDir(), "report.json")
@@ -53,8 +54,9 @@ func TestAGeneratorIsKilled(t *testing.T) {
 	}
 }
 
-// A late generator takes part. One with other flags is rejected, and one that is interrupted ends the others.
-func TestALateGenerator(t *testing.T) {
+// A generator that starts late must take part. A generator with different flags must be rejected. If one generator is
+// interrupted, all other generators must end.
+func TestLateGenerator(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)
 	generator := func(more ...string) *process {

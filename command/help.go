@@ -1,8 +1,8 @@
 package command
 
-// Cobra renders the help with helpTemplate. Flags are shown in groups: a group is a pflag.FlagSet whose name is the
-// heading; flags without a group come first. Paragraphs are wrapped to the terminal's width. Examples and short
-// descriptions are not wrapped and must fit 60 columns.
+// Cobra renders the help with helpTemplate. The help shows flags in groups. A group is a pflag.FlagSet whose name is
+// the heading. Flags without a group are shown first. Paragraphs are wrapped to the terminal's width. Examples and
+// short descriptions are not wrapped and must fit 60 columns.
 
 import (
 	"slices"
@@ -57,10 +57,11 @@ func init() {
 	})
 }
 
-// columns returns the width of a command's help.
+// columns returns the width of a command's help, in columns. This is the terminal's width, but at most layout.Width.
 func columns(cmd *cobra.Command) int { return min(width(cmd.OutOrStdout()), layout.Width) }
 
-// environment returns the help's lines on environment variables.
+// environment returns the lines of the help that explain the first variablesOfHelp environment variables, wrapped and
+// indented.
 func environment(cmd *cobra.Command) string {
 	var lines []string
 	for _, v := range variables()[:variablesOfHelp] {
@@ -80,10 +81,11 @@ func paragraphs(cmd *cobra.Command, text string) string {
 	return strings.Join(all, "\n\n")
 }
 
-// heading is the key of the flag annotation that names a flag's group.
+// heading is the key of the flag annotation that holds the name of the flag's group.
 const heading = "lockbench_heading"
 
-// group returns an empty set for the flags below one heading of the help. Help lists them in the order of addition.
+// group returns an empty set for the flags below one heading of the help; name is the heading. The help lists the flags
+// of a set in the order in which they were added.
 func group(name string) *pflag.FlagSet {
 	set := pflag.NewFlagSet(name, pflag.ContinueOnError)
 	set.SortFlags = false
@@ -98,7 +100,7 @@ func addGroups(set *pflag.FlagSet, groups ...*pflag.FlagSet) {
 	}
 }
 
-// flagGroups returns a command's flags in their groups, those without a group first.
+// flagGroups returns a command's flags by group. The flags without a group come first.
 func flagGroups(cmd *cobra.Command) []*pflag.FlagSet {
 	groups := []*pflag.FlagSet{group("Flags")}
 	cmd.LocalFlags().VisitAll(func(flag *pflag.Flag) {
@@ -123,7 +125,7 @@ func help() *cobra.Command {
 		RunE: func(cmd *cobra.Command, words []string) error {
 			about, rest, err := cmd.Root().Find(words)
 			if err == nil {
-				err = noWords(cmd, rest)
+				err = rejectArguments(cmd, rest)
 			}
 			if err != nil {
 				return err

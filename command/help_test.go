@@ -10,8 +10,8 @@ import (
 	"github.com/lockbench/lockbench/internal/layout"
 )
 
-// TestHelpFits checks that no line of any command's help is wider than the terminal, for 60 columns or more. It skips
-// completion, whose texts come from cobra and are wider.
+// TestHelpFits checks that no line of any command's help is wider than the terminal, if the terminal has at least 60
+// columns. It skips completion, whose texts come from cobra and are wider.
 func TestHelpFits(t *testing.T) {
 	for _, wide := range []int{60, 66, 80, 120} {
 		t.Setenv("COLUMNS", strconv.Itoa(wide))

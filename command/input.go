@@ -34,7 +34,7 @@ func variable(flag string) string {
 	return "LOCKBENCH_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 
-// otherVariables matches variables, without LOCKBENCH_, that are valid although no flag has them.
+// otherVariables matches the names, without LOCKBENCH_, of variables that are valid although no flag has that name.
 var otherVariables = regexp.MustCompile(
 	`^(DRIVERS|PORT|[A-Z]+_(IMAGE|SERVER|USER|PASSWORD|AUTH|PORT)|LANGUAGES|TEST_.*|GATE.*)$`)
 
@@ -73,7 +73,7 @@ func (a *app) mistyped() (problems []error) {
 	return problems
 }
 
-// input returns the input of a command whose flags have been parsed.
+// input returns the input of a command whose flags have been parsed. It contains the errors of misspelt variables.
 func (a *app) input(set *pflag.FlagSet) *input {
 	return &input{set: set, origins: workloads.Origins{}, wrong: a.mistyped()}
 }
@@ -86,12 +86,13 @@ type patient struct {
 	problems []error
 }
 
-// kinds maps pflag's types to the words that errors use.
+// kinds maps the types of pflag values to the words that errors use for such values.
 var kinds = map[string]string{
 	"bool": "true or false", "int": "a whole number", "uint64": "a whole number from 0 on", "float64": "a number",
 }
 
-// Set sets the value. After an error, which it keeps, the value is unchanged.
+// Set sets the value. If text is invalid, Set keeps the error and returns nil, so that pflag parses the remaining
+// flags, too.
 func (p *patient) Set(text string) error {
 	before := p.String()
 	err := p.Value.Set(text)
@@ -101,7 +102,7 @@ func (p *patient) Set(text string) error {
 	}
 	word, _, _ := strings.Cut(p.letter+text, "=")
 	if err != nil && p.letter != "" && p.set.Lookup(word) != nil { // -duration is parsed as -d uration
-		err = fmt.Errorf("-%s is -%s %s here, did you mean --%s?", word, p.letter, text, word)
+		err = fmt.Errorf("-%s is parsed as -%s %s, did you mean --%s?", word, p.letter, text, word)
 	}
 	p.problems = append(p.problems, flatten(err)...)
 	return nil
@@ -115,14 +116,15 @@ func makePatient(set *pflag.FlagSet) {
 	})
 }
 
-// variables sets flags that were not given from their environment variables. An empty variable counts as unset, except
-// that an empty LOCKBENCH_REDIS is an error: a job whose secret is missing must not measure another server.
+// variables sets each flag that was not given to the value of its environment variable. An empty variable counts as
+// unset, except that an empty LOCKBENCH_REDIS is an error: a job whose secret is missing must not measure the default
+// server.
 func (in *input) variables(set *pflag.FlagSet) *input {
 	set.VisitAll(func(flag *pflag.Flag) {
 		name := variable(flag.Name)
 		given, there := os.LookupEnv(name)
 		if flag.Name == "redis" && there && given == "" && !flag.Changed {
-			in.wrong = append(in.wrong, fmt.Errorf("%s is set and empty: set it to an address or auto, or unset it", name))
+			in.wrong = append(in.wrong, fmt.Errorf("%s is set but empty: set it to an address or auto, or unset it", name))
 		}
 		if flag.Changed || given == "" || flag.Name == "help" || flag.Name == "version" {
 			return
@@ -134,7 +136,7 @@ func (in *input) variables(set *pflag.FlagSet) *input {
 	return in
 }
 
-// workload copies from a workload file to draft the options that neither a flag nor a variable sets.
+// workload copies options from a workload file to draft. It skips the options that a flag or a variable sets.
 func (in *input) workload(name string, draft *workloads.Draft) error {
 	if name == "" {
 		return nil
@@ -159,7 +161,8 @@ func (in *input) workload(name string, draft *workloads.Draft) error {
 	return errors.Join(problems...)
 }
 
-// file sets the flags that neither the command line nor a variable sets to the values in a file.
+// file sets flags from the named file. Flags that are set on the command line or by an environment variable keep their
+// values.
 func (in *input) file(name string, draft *workloads.Draft) error {
 	if name == "" {
 		return nil
@@ -180,7 +183,7 @@ func (in *input) file(name string, draft *workloads.Draft) error {
 			known := slices.DeleteFunc(in.names(), func(name string) bool { return slices.Contains(notInFiles, name) })
 			err = fmt.Errorf("no such flag%s", words.Suggest("%q", line.Key, known))
 		case given[flag.Name]:
-			err = fmt.Errorf("the file has --%s twice", flag.Name)
+			err = fmt.Errorf("the file sets --%s twice", flag.Name)
 		case len(line.Values) == 0:
 			err = workloads.ErrNotPlain
 		case flag.Changed:
@@ -200,8 +203,8 @@ func (in *input) file(name string, draft *workloads.Draft) error {
 	return errors.Join(problems...)
 }
 
-// startsProgram returns, quoted, the first value that makes lockbench start a program or a container image; "" if there
-// is none. A file must not have such a value, because it may come from another person.
+// startsProgram returns, quoted, the first value that makes lockbench start a program or a container image, or "" if
+// there is none. A file must not have such a value, because it may come from another person.
 func startsProgram(flag string, values []string) string {
 	for _, value := range values {
 		program := flag == "image"
@@ -226,14 +229,15 @@ var notInFiles = []string{"file", "help", "version"}
 // repeatable lists the flags outside the workload that accept several values.
 var repeatable = []string{"strategy", "redis", "threshold", "output"}
 
-// give sets a flag to one or several values. A patient flag keeps errors in the values.
+// give sets a flag to the values that a file has for it. It returns an error if there are several values and the flag
+// accepts only one. A patient flag keeps the errors of invalid values.
 func give(flag *pflag.Flag, values []string, draft *workloads.Draft) error {
 	ofWorkload := slices.ContainsFunc(workloads.Fields(), func(f workloads.Field) bool { return f.Name == flag.Name })
 	switch {
 	case ofWorkload:
 		return draft.Give(flag.Name, values...)
 	case len(values) > 1 && !slices.Contains(repeatable, flag.Name):
-		return fmt.Errorf("it takes one value, not %d", len(values))
+		return fmt.Errorf("only one value is allowed, not %d", len(values))
 	}
 	for _, value := range values {
 		if err := flag.Value.Set(value); err != nil {
@@ -243,7 +247,8 @@ func give(flag *pflag.Flag, values []string, draft *workloads.Draft) error {
 	return nil
 }
 
-// named returns the flag with this key in a file; nil if there is none. The key may be a plural, such as strategies.
+// named returns the flag that a key in a file sets, or nil if there is none. The key may be a plural, such as
+// strategies.
 func (in *input) named(key string) *pflag.Flag {
 	for _, name := range []string{key, strings.TrimSuffix(key, "ies") + "y", strings.TrimSuffix(key, "s")} {
 		if flag := in.set.Lookup(name); flag != nil && !slices.Contains(notInFiles, name) {
@@ -253,14 +258,13 @@ func (in *input) named(key string) *pflag.Flag {
 	return nil
 }
 
-// names returns the names of all flags.
 func (in *input) names() (all []string) {
 	in.set.VisitAll(func(flag *pflag.Flag) { all = append(all, flag.Name) })
 	return all
 }
 
-// refuse joins the errors of the flags, of variables and others into one error, without duplicates. An error about a
-// value from a variable or a file names that source; nil means that the command may proceed.
+// refuse joins the errors of the flags, of the environment variables and in others into one error, without duplicates.
+// The error about a value from a variable or a file names that source. refuse returns nil if there is no error.
 func (in *input) refuse(others ...error) error {
 	var problems []error
 	in.set.VisitAll(func(flag *pflag.Flag) {
@@ -334,7 +338,7 @@ func complete(cmd *cobra.Command, formats []string) {
 		case "ca-file", "file":
 			offer = cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault)
 		}
-		// It fails only for a flag that does not exist or already has a completion.
+		// The registration fails only for a flag that does not exist or already has a completion.
 		if err := cmd.RegisterFlagCompletionFunc(flag.Name, offer); err != nil {
 			panic(err)
 		}

@@ -35,7 +35,7 @@ func texts(problems []error) []string {
 	return all
 }
 
-func TestEachTakesJoinedErrorsApart(t *testing.T) {
+func TestFlattenSplitsJoinedErrors(t *testing.T) {
 	a, b, c := errors.New("a"), errors.New("b\n\n  of two lines"), errors.New("c")
 	wrapped := fmt.Errorf("%w because of %w", a, c)
 	got := texts(flatten(errors.Join(a, errors.Join(b, wrapped), nil)))
@@ -47,7 +47,7 @@ func TestEachTakesJoinedErrorsApart(t *testing.T) {
 	}
 }
 
-func TestEveryFlagOfRunNamesItsFault(t *testing.T) {
+func TestRunFlagErrorsNameTheFlag(t *testing.T) {
 	set := pflag.NewFlagSet("", pflag.ContinueOnError)
 	newFlags().register(set)
 	makePatient(set)
@@ -93,7 +93,7 @@ func entries(t *testing.T, dir string) []string {
 	return names
 }
 
-func TestSaveLeavesAFileAloneThatCannotBeEncoded(t *testing.T) {
+func TestSaveKeepsOldFileOnEncodingError(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "report.json")
 	if err := os.WriteFile(file, []byte("old"), 0o600); err != nil {
@@ -118,9 +118,8 @@ func TestSaveLeavesAFileAloneThatCannotBeEncoded(t *testing.T) {
 	}
 }
 
-// A link into /proc resolves to a name that does not exist, so a rename would
-// replace the link itself.
-func TestReplaceWritesIntoAPipe(t *testing.T) {
+// replace must write to a named pipe through a symbolic link, and must not replace the pipe.
+func TestReplaceWritesToPipe(t *testing.T) {
 	dir := t.TempDir()
 	pipe := filepath.Join(dir, "pipe")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
@@ -149,8 +148,8 @@ func TestReplaceWritesIntoAPipe(t *testing.T) {
 	}
 }
 
-// A new output inherits the group of a setgid directory, even if $TMPDIR is on the same file system.
-func TestANewFileHasTheGroupOfItsFolder(t *testing.T) {
+// A new output file must inherit the group of a setgid directory, even if $TMPDIR is on the same file system.
+func TestNewFileInheritsDirectoryGroup(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	dir := t.TempDir()
 	groups, err := os.Getgroups()
@@ -182,8 +181,8 @@ func TestANewFileHasTheGroupOfItsFolder(t *testing.T) {
 	}
 }
 
-// A replaced file keeps its mode, whatever the umask is.
-func TestRightsOfAFileAreKept(t *testing.T) {
+// A replaced file must keep its mode, whatever the umask is.
+func TestReplaceKeepsFileMode(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "report.json")
 	for _, rights := range []fs.FileMode{0o600, 0o644, 0o666} {
 		put(t, file, "old")
@@ -196,8 +195,9 @@ func TestRightsOfAFileAreKept(t *testing.T) {
 	}
 }
 
-// A file name that is too long for the temporary file's suffix is rejected before the run, not after it.
-func TestWritableKnowsTheNewFilesName(t *testing.T) {
+// The temporary file has a longer name than the output file. If that name is too long for the file system, lockbench
+// must reject the output before the run, not after it.
+func TestWritableChecksTemporaryName(t *testing.T) {
 	dir := t.TempDir()
 	for size, fits := range map[int]bool{200: true, 255: false} {
 		file := filepath.Join(dir, strings.Repeat("x", size))
@@ -208,8 +208,8 @@ func TestWritableKnowsTheNewFilesName(t *testing.T) {
 	}
 }
 
-// Two processes may write the same output: both succeed, and the file is complete.
-func TestTwoWriteOneFile(t *testing.T) {
+// Two processes write the same output file at the same time. Both must succeed, and the file must be complete.
+func TestConcurrentWritesOfOneFile(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "report.json")
 	content := bytes.Repeat([]byte("x"), 10_000)
@@ -242,7 +242,8 @@ func errorText(err error) string {
 	return err.Error()
 }
 
-// list prints no ACL command for a strategy that declares no rights, because the command would lock its user out.
+// lockbench list must print no ACL command for a strategy that declares no rights, because such a command would take
+// all rights from the strategy's user.
 func TestUndeclaredRightsPrintNoACL(t *testing.T) {
 	printed := func(info strategies.Info) string {
 		var b strings.Builder
@@ -317,7 +318,7 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
-func TestASelfcheckEndsWithItsVerdict(t *testing.T) {
+func TestSelfcheckExitCodes(t *testing.T) {
 	check := func(verdicts ...results.Verdict) *selfcheck.Document {
 		s := &selfcheck.Document{}
 		for _, v := range verdicts {
@@ -351,9 +352,9 @@ func TestASelfcheckEndsWithItsVerdict(t *testing.T) {
 	}
 }
 
-// A slower head that was recorded in turns with the base is a regression. One that was recorded after the base is not,
-// because the machine may have become slower.
-func TestOnlyAChangeInTurnsEndsWith110(t *testing.T) {
+// A slower head is a regression if base and head were recorded alternately. It is not a regression if the head was
+// recorded after the base, because the machine may have become slower.
+func TestOnlyAlternatingSessionsExitWith110(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		every int // minutes between two sessions of a side
@@ -383,7 +384,7 @@ func TestOnlyAChangeInTurnsEndsWith110(t *testing.T) {
 	}
 }
 
-func TestAllReasonsOfAnInvalidRunAreSaid(t *testing.T) {
+func TestAllReasonsOfInvalidRunAreReported(t *testing.T) {
 	t.Parallel()
 	run := results.Run{Strategy: "spin", Invalid: results.PlainTexts("it had errors", "it stood still")}
 	err := judge(&results.Report{Runs: []results.Run{run}})
@@ -412,8 +413,9 @@ func TestErrorsTakeAtMostTwentyLines(t *testing.T) {
 	}
 }
 
-// Only an error about a part that the tag leaves out has the advice to build with it.
-func TestWhatATagLeftOutIsSaid(t *testing.T) {
+// The advice to build lockbench without the tag redisonly may follow only an error about a part that the tag leaves
+// out, and only if lockbench was built with the tag.
+func TestBuildTagAdviceForOmittedParts(t *testing.T) {
 	for line, missing := range map[string]bool{
 		`--strategy: unknown strategy "etcd"`: true, `unknown strategy "gated:rueidislock"`: true,
 		"--redis must be auto, container, process": true, launch.ErrNoEngine.Error(): true,
@@ -446,8 +448,9 @@ func TestStatusLineFitsTheTerminal(t *testing.T) {
 	}
 }
 
-// Kubernetes sets variables in each container for every service of its namespace, which begin with the service's name.
-func TestVariablesOfKubernetesAreNoFlags(t *testing.T) {
+// Kubernetes sets variables in each container for every service of the namespace. The variables of a service called
+// lockbench begin with LOCKBENCH_, and lockbench must not mistake them for misspelt flags.
+func TestKubernetesVariablesAreIgnored(t *testing.T) {
 	for _, service := range []string{"LOCKBENCH", "LOCKBENCH_REDIS"} {
 		t.Setenv(service+"_PORT", "tcp://10.0.0.1:6379")
 		for _, name := range []string{

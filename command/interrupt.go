@@ -19,16 +19,18 @@ import (
 var afterTerm = 8 * time.Second
 
 const (
-	// oneStop is how long after the first signal further signals count as duplicates. GNU timeout signals its child
-	// and then the child's process group; a terminal together with a shell may do the same.
+	// oneStop is the time after the first signal during which further signals count as duplicates of it. GNU timeout
+	// signals its child and then the child's process group; a terminal and a shell may likewise both signal the same
+	// process.
 	oneStop = 500 * time.Millisecond
-	// afterWriting limits the write of the completed runs, because a reader of a pipe may have stopped reading.
+	// afterWriting limits the time for writing the completed runs. Without a limit, a pipe whose reader has stopped
+	// reading would block the exit.
 	afterWriting = time.Second
 )
 
-// interruptible runs work and returns its exit code, or that of stop if signals force an end. Servers and keys that an
-// abandoned work leaves behind are removed by the next run or by lockbench clean. SIGHUP, which a closed terminal
-// sends, counts as a signal unless nohup has set it to be ignored.
+// interruptible runs work and returns its exit code, or that of stop if signals force an end. The next run or lockbench
+// clean removes servers and keys that abandoned work leaves behind. SIGHUP, which a closed terminal sends, counts as a
+// signal unless nohup has set it to be ignored.
 func (a *app) interruptible(ctx context.Context, work func(context.Context) int) int {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -38,8 +40,8 @@ func (a *app) interruptible(ctx context.Context, work func(context.Context) int)
 		signal.Notify(signals, syscall.SIGHUP)
 	}
 	defer signal.Stop(signals)
-	// Ctrl-C may also end the reader of a pipe. Notify of SIGPIPE turns a write to this pipe into an error, so that it
-	// does not end the process before the other outputs are written.
+	// Ctrl-C may also end the reader of an output pipe. A write to the pipe would then end this process before it has
+	// written the other outputs. After signal.Notify for SIGPIPE, the write returns an error instead.
 	unread := make(chan os.Signal, 1)
 	defer signal.Stop(unread)
 
@@ -61,7 +63,7 @@ func (a *app) interruptible(ctx context.Context, work func(context.Context) int)
 			case first.IsZero():
 				first = time.Now()
 				signal.Notify(unread, syscall.SIGPIPE)
-				cancel() // first: the reader of standard error may have stopped
+				cancel() // before say, which blocks if the reader of standard error has stopped
 				a.say("stopping: lockbench writes what it has measured; a second signal stops it at once")
 			case time.Since(first) >= oneStop:
 				return a.stop(signals, done)

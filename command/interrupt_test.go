@@ -30,7 +30,8 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// underWay waits until the clients of a run have released locks.
+// underWay waits until the server has executed a hundred scripts. The clients of a run release their locks with
+// scripts, so the run is then under way.
 func underWay(t *testing.T, redis *redistest.Server) {
 	t.Helper()
 	client := redis.Client(t)
@@ -65,8 +66,9 @@ func readReport(t *testing.T, file string) *results.Report {
 	return report
 }
 
-// However a run ends early, the output file is the old one or a complete new one, and the exit code shows the cause.
-func TestWhatEndsARunInItsMiddle(t *testing.T) {
+// Whatever ends a run early, the output file must contain its old content or a complete new report, and the exit code
+// must show the cause.
+func TestRunsThatEndEarly(t *testing.T) {
 	const old = "the old one"
 	send := func(s os.Signal) func(*process, *redistest.Server) {
 		return func(p *process, _ *redistest.Server) { p.signal(s) }
@@ -84,7 +86,7 @@ func TestWhatEndsARunInItsMiddle(t *testing.T) {
 		time.Sleep(command.OneStop) // an earlier signal would count as a duplicate of the first
 		p.signal(syscall.SIGTERM)
 	}
-	// GNU timeout signals its child and then the child's process group.
+	// twice sends SIGTERM two times, as GNU timeout does: it signals its child and then the child's process group.
 	twice := func(p *process, _ *redistest.Server) {
 		p.signal(syscall.SIGTERM)
 		p.await(again)
@@ -192,8 +194,9 @@ func TestWhatEndsARunInItsMiddle(t *testing.T) {
 	}
 }
 
-// A stopped server refuses no connection, so clients notice it only at their timeout of 10 s. The run must end earlier.
-func TestAStoppedRedisIsNoticedBeforeClientsTimeOut(t *testing.T) {
+// A paused server refuses no connection, so clients notice the pause only when their timeout of 10 s expires. The run
+// must end earlier, so no client may report a timeout.
+func TestStoppedRedisEndsRunBeforeTimeout(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)
 	file := filepath.Join(t.TempDir(), "out.json")
@@ -221,7 +224,7 @@ func TestAStoppedRedisIsNoticedBeforeClientsTimeOut(t *testing.T) {
 	}
 }
 
-// watched is a writer that calls a function once a given text is written.
+// watched is a buffer. Once its content includes the field text, each write also calls the function in the field then.
 type watched struct {
 	bytes.Buffer
 	text string
@@ -237,7 +240,7 @@ func (w *watched) Write(p []byte) (int, error) {
 	return w.Buffer.Write(p)
 }
 
-func TestEndOfContextIsAFirstSignal(t *testing.T) {
+func TestContextEndActsAsFirstSignal(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -255,8 +258,9 @@ func TestEndOfContextIsAFirstSignal(t *testing.T) {
 	}
 }
 
-func TestUnreachableIsSaidSoon(t *testing.T) {
-	// The server accepts connections but does not reply.
+func TestSilentServerIsReportedSoon(t *testing.T) {
+	// silent is a server that accepts connections but never replies. lockbench must report within 9 s that the server is
+	// unreachable.
 	var stdout, stderr bytes.Buffer
 	before := time.Now()
 	silent := drive.Serve(t, func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) })
@@ -265,13 +269,13 @@ func TestUnreachableIsSaidSoon(t *testing.T) {
 	if code != command.ExitUnreachable {
 		t.Errorf("exit code %d, said:\n%s", code, &stderr)
 	}
-	// The first check has a timeout of 4 s. A client of a run would wait for 10 s.
+	// The first check of the server ends after 4 s. A client of a run would wait for 10 s, so 9 s tell them apart.
 	if took := time.Since(before); took > 9*time.Second {
 		t.Errorf("it took %v", took)
 	}
 }
 
-func TestSignalKeepsTheWholePairsOfAB(t *testing.T) {
+func TestSignalKeepsCompletePairsOfAB(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)
 	dir := t.TempDir()
@@ -302,7 +306,6 @@ func TestSignalKeepsTheWholePairsOfAB(t *testing.T) {
 	}
 }
 
-// run calls the command in this process and returns its exit code and output.
 func run(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, said bytes.Buffer
@@ -310,7 +313,6 @@ func run(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	return code, out.String(), said.String()
 }
 
-// set changes the server's configuration with CONFIG SET.
 func set(t *testing.T, server *redistest.Server, args ...any) {
 	t.Helper()
 	if err := server.Client(t).Do(t.Context(), args...).Err(); err != nil {
@@ -318,8 +320,9 @@ func set(t *testing.T, server *redistest.Server, args ...any) {
 	}
 }
 
-// An error that the server returns from the start is reported before anything is measured, with the next step.
-func TestRefusedFromTheStart(t *testing.T) {
+// If the server rejects commands from the start, lockbench must report the server's error and the next step before it
+// measures anything.
+func TestServerErrorsBeforeTheRun(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name     string
@@ -384,9 +387,9 @@ func TestRefusedFromTheStart(t *testing.T) {
 	}
 }
 
-// If the server starts to reject commands during a run, the run is invalid, the report is complete, and the cause is
-// named.
-func TestRefusedInTheMiddle(t *testing.T) {
+// If the server starts to reject commands during a run, the run must be invalid, and the report must be complete and
+// name the cause.
+func TestServerErrorsDuringTheRun(t *testing.T) {
 	t.Parallel()
 	var all sync.WaitGroup
 	for _, test := range []struct {
@@ -466,7 +469,7 @@ func TestRefusedInTheMiddle(t *testing.T) {
 	all.Wait()
 }
 
-// calls returns the number of scripts that the clients have run.
+// calls returns the number of commands that the server has processed, or 0 if INFO returns an error.
 func calls(t *testing.T, admin redis.UniversalClient) int64 {
 	t.Helper()
 	info, err := admin.InfoMap(t.Context(), "stats").Result()
@@ -506,7 +509,7 @@ func soak(t *testing.T, strategy string, clients int, each string) {
 	redis := redistest.Start(t, "--maxclients", "30000")
 	observer := redis.Client(t)
 	var stdout, stderr bytes.Buffer
-	// A separate process, so that its memory can be measured.
+	// Run lockbench in a separate process, so that its memory can be measured.
 	cmd := exec.CommandContext(t.Context(), "lockbench", "-q", "-u", redis.URL(), "-s", strategy,
 		"-c", strconv.Itoa(clients), "-d", each, "--work", "counter", "--no-baselines", "-o", "json")
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr

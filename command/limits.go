@@ -33,10 +33,10 @@ func (a *app) limits() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "limits",
 		Short: "Find the highest rate that a lock sustains",
-		Long: "Search, in up to eight short runs of each lock, the highest rate of arrivals at which the 99th\n" +
-			"percentile of the waits stays below --p99. With the rate of your service (--rate, or --workload with a\n" +
-			"trace of observe) it prints the headroom. If the generator itself cannot offer a rate, the search ends\n" +
-			"and the limit of this lock is unknown.\n\n" +
+		Long: "Search for the highest rate of arrivals at which the 99th percentile of the waits stays below\n" +
+			"--p99, in up to eight short runs of each lock. Given the rate of your service (--rate, or\n" +
+			"--workload with a trace of observe), limits also prints the headroom. If the generator itself\n" +
+			"cannot offer a rate, the search ends and the limit of this lock is unknown.\n\n" +
 			"The exit code is 111 if a claimed guarantee did not hold, and 112 if a limit was not found.",
 		Example: "  lockbench limits -s spin,pubsub,handoff --hold 2ms\n" +
 			"  lockbench limits -s redsync --hold exp:5ms --p99 50ms \\\n    --rate 60/s -o html=limits.html",
@@ -107,11 +107,11 @@ func (a *app) limits() *cobra.Command {
 	return cmd
 }
 
-// limitsFound returns the error of a search with its exit code; nil if a limit was found for each lock.
+// limitsFound returns the error of a search with its exit code, or nil if a limit was found for each lock.
 func limitsFound(found *limits.Document, err error) error {
 	switch unsafe, unclear := found.Unsafe(), found.Unclear(); {
 	case found.Interrupted:
-		return &exit{ExitInterrupted, errors.New("interrupted, some limits are missing")}
+		return &exit{ExitInterrupted, errors.New("interrupted; some limits are missing")}
 	case err != nil:
 		return err
 	case len(unsafe) > 0:

@@ -55,7 +55,8 @@ func strategyNames() []string {
 	return names
 }
 
-// groups are the sections of the list, in order. A strategy appears in the first group whose takes returns true.
+// groups lists the sections of the list, in order. A strategy appears in the first group whose takes function returns
+// true.
 var groups = []struct {
 	title string
 	takes func(strategies.Info) bool
@@ -168,7 +169,7 @@ func described(names []string, wide int) (rows [][]string, err error) {
 func description(s strategies.Strategy, wide int) [][]string {
 	i := s.Info
 	var rows [][]string
-	// Only the first of several texts is labelled.
+	// line adds one row per text and labels only the first row.
 	line := func(label string, texts ...string) {
 		for _, text := range texts {
 			if text != "" {
@@ -226,8 +227,8 @@ func description(s strategies.Strategy, wide int) [][]string {
 	return append(rows, describedOptions(i.Name, s.Options())...)
 }
 
-// pasteable splits an ACL SETUSER command that is wider than room into several. Each adds to the user's rights, so
-// they can be pasted one after another.
+// pasteable splits an ACL SETUSER command that is wider than room into several. Each part adds to the user's rights, so
+// the parts can be pasted one after another.
 func pasteable(text string, room int) []string {
 	const command = "ACL SETUSER bench "
 	if strings.HasPrefix(text, command) {
@@ -289,7 +290,7 @@ func rights(line func(label string, texts ...string), i strategies.Info) {
 			"in a database other than 0 also +" + strategies.Selecting,
 		}
 		if len(i.Rights.Newer) > 0 {
-			texts = append(texts, "if the server has it also +"+strings.Join(i.Rights.Newer, " or +"))
+			texts = append(texts, "if the server knows the command, also +"+strings.Join(i.Rights.Newer, " or +"))
 		}
 		if i.NoCluster == "" {
 			texts = append(texts, "in a cluster also "+strings.Join(clusterRights(i.Rights), " "))

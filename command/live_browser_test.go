@@ -15,13 +15,14 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// rows returns the text of each table's rows, after its title.
+// rows is the JavaScript that returns, for each row of the page's tables, the texts of its cells, joined by "|".
 const rows = `[...document.querySelectorAll("main tbody tr")].map(row =>
 	[...row.children].map(e => e.textContent).join("|"))`
 
-// TestInABrowserALivePage opens the live page during the second run (make browser). The page must show the same figures
-// as the table, for the first run and at the end, and the browser must log no error.
-func TestInABrowserALivePage(t *testing.T) {
+// TestBrowserLivePage opens the live page and interrupts lockbench during the second run (make browser). During the
+// second run, the tables of the page must already show the first run's figures as they are in the final report. At the
+// end, they must show the figures of both runs. The browser must log no error.
+func TestBrowserLivePage(t *testing.T) {
 	tab := chromium.Open(t, chromium.Start(t), 2*time.Minute, nil)
 	w := watch(t, "-s", "handoff", "-u", redistest.Start(t).URL(), "--hold", "1ms,10s", "-c", "20", "-w", "0s",
 		"-n", "2000", "--seed", "4", "--live", "0")
@@ -34,7 +35,7 @@ func TestInABrowserALivePage(t *testing.T) {
 	})
 	middle := tab.All(rows)
 	if !slices.ContainsFunc(tab.All(`[...document.querySelectorAll("h2")].map(e => e.textContent)`),
-		func(text string) bool { return text == "Who has waited longest" }) {
+		func(text string) bool { return text == "Longest waits in progress" }) {
 		t.Error("19 clients wait, and the page does not say so")
 	}
 

@@ -32,7 +32,8 @@ func TestMain(m *testing.M) {
 	command.SetAfterTerm(drive.Bound)
 	testscript.Main(m, map[string]func(){
 		"lockbench": execute,
-		// The command of an author who has registered other locks.
+		// author stands for the program that the author of a lock builds: lockbench with two additional locks, liar and
+		// stubborn.
 		"author": func() {
 			register()
 			execute()
@@ -42,12 +43,12 @@ func TestMain(m *testing.M) {
 			register()
 			execute()
 		},
-		// A driver for one of lockbench's locks, or for liar.
+		// driver serves the lock that its first argument names, such as liar, through the driver protocol.
 		"driver": func() {
 			register()
 			serve(os.Args[1])
 		},
-		// Two builds; the second sends one more command per acquisition.
+		// gate-base and gate-dear are two builds to compare. gate-dear sends one more command per acquisition.
 		"gate-base": func() {
 			gate.Register(gate.Fault{})
 			execute()
@@ -63,7 +64,7 @@ func execute() {
 	os.Exit(command.Main(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
-// serve runs a driver for the named lock.
+// serve makes this process a driver for the named lock, on standard input and output. It panics if the driver fails.
 func serve(name string) {
 	v, err := strategies.NewVariant(name, nil)
 	if err == nil {
@@ -75,7 +76,8 @@ func serve(name string) {
 	}
 }
 
-// register registers two faulty locks that need no Redis.
+// register registers two faulty locks that need no Redis: liar excludes no client, and stubborn never returns from
+// Acquire.
 func register() {
 	strategies.Register(strategies.Info{
 		Name: "liar", Summary: "claims to exclude and does not", Capacity: 1, Format: "no keys",
@@ -101,7 +103,7 @@ func (stubborn) Acquire(context.Context, string) (strategies.Lease, error) {
 
 func TestScripts(t *testing.T) { scripts(t, "testdata/script") }
 
-// scripts runs the scripts in a directory.
+// scripts runs the test scripts (*.txtar) in a directory. They share the Redis at $REDIS.
 func scripts(t *testing.T, folder string) {
 	t.Helper()
 	redis := redistest.Start(t)
@@ -135,9 +137,9 @@ func ownRedis(t *testing.T) func(*testscript.TestScript, bool, []string) {
 	}
 }
 
-// fit runs a lockbench whose figures do not matter to the test: it must end with 0 or, if the only fault is a busy
-// machine, with 112. With -silent it must print nothing else on standard error; with -crossed it must end with 99
-// instead of 0.
+// fit runs a command whose figures do not matter to the test. The command must exit with 0 or, if the only fault is a
+// busy machine, with 112. With -crossed, it must exit with 99 instead of 0. With -silent, the command must print
+// nothing on standard error except messages about a busy machine.
 func fit(ts *testscript.TestScript, neg bool, args []string) {
 	silent, want := false, "0"
 	if len(args) > 0 && args[0] == "-silent" {
@@ -153,14 +155,14 @@ func fit(ts *testscript.TestScript, neg bool, args []string) {
 	if !busy && got != want {
 		ts.Fatalf("exit code %s, want %s", got, want)
 	}
-	others := besides(ts.ReadFile("stderr"))
+	others := stderrWithoutBusyNotes(ts.ReadFile("stderr"))
 	if silent && len(others) > 0 || busy && slices.ContainsFunc(others, isMessage) {
 		ts.Fatalf("exit code %s, said %q", got, others)
 	}
 }
 
-// besides returns the lines of standard error, except the messages about a busy machine.
-func besides(stderr string) []string {
+// stderrWithoutBusyNotes returns the lines of standard error, except the messages about a busy machine.
+func stderrWithoutBusyNotes(stderr string) []string {
 	var others []string
 	for line := range strings.Lines(stderr) {
 		if !strings.HasPrefix(line, "lockbench: figures that cannot be trusted: ") &&
@@ -173,7 +175,7 @@ func besides(stderr string) []string {
 	return others
 }
 
-// isMessage reports whether a line is a message of lockbench and not its progress.
+// isMessage reports whether a line of standard error is one of lockbench's messages, as opposed to its progress.
 func isMessage(line string) bool { return strings.HasPrefix(line, "lockbench: ") }
 
 // code implements code N COMMAND: it runs the command and checks that its exit code is N.
@@ -187,7 +189,6 @@ func code(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// exitCode returns the exit code of a command from the error of its run.
 func exitCode(err error) string {
 	if err == nil {
 		return "0"
@@ -198,7 +199,7 @@ func exitCode(err error) string {
 	return err.Error()
 }
 
-// generators runs two lockbench generators on the Redis at $OWN; their report is in merged.json.
+// generators runs two lockbench generators on the Redis at $OWN. Generator 0 writes their merged report to merged.json.
 func generators(ts *testscript.TestScript, _ bool, flags []string) {
 	one := "lockbench -q -u $OWN --generators 2 " + strings.Join(flags, " ")
 	fit(ts, false, []string{"-silent", "sh", "-c", one + " --generator 1 2>other & " + one +
@@ -214,7 +215,9 @@ func read(ts *testscript.TestScript, name string) *results.Report {
 	return report
 }
 
-// otherGenerators compares the report of two generators with the report of one process that ran the same workload.
+// otherGenerators compares args[0], the report of two generators, with args[1], the report of one process that ran the
+// same workload. The acquisitions of the two generators must add up, the commands per acquisition must be similar in
+// both reports, and the generators must leave nothing behind.
 func otherGenerators(ts *testscript.TestScript, _ bool, args []string) {
 	merged, alone := read(ts, args[0]), read(ts, args[1])
 	calls := func(run results.Run) float64 { return *run.Server.Window.PerAcquisition(run.Server.Window.Calls) }
@@ -226,8 +229,9 @@ func otherGenerators(ts *testscript.TestScript, _ bool, args []string) {
 		if run.Speed.Acquisitions != acquisitions || acquisitions == 0 {
 			ts.Fatalf("%s: %d acquisitions are merged of %d", run.Strategy, run.Speed.Acquisitions, acquisitions)
 		}
-		// If both generators counted the server's commands, the sum would be twice as large. The bounds are wide,
-		// because contention varies and the server is not read exactly at the ends of a short window.
+		// If both generators counted the server's commands, the merged number per acquisition would be twice as large. The
+		// bounds are wide: contention varies, and the server's counters are not read exactly when a short window begins and
+		// ends.
 		if one := find(ts, alone, run); run.Server.Window == nil || one.Server.Window == nil {
 			ts.Logf("what the server counted in the windows is not known")
 		} else if got, want := calls(run), calls(one); got < 0.7*want || got > 1.4*want {

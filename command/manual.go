@@ -9,7 +9,7 @@ import (
 	"github.com/lockbench/lockbench/internal/driver"
 )
 
-// Section is a section of the manual page.
+// Section is a section of the manual page that lockbench adds to those of cobra.
 type Section struct {
 	Title   string
 	Entries []Entry
@@ -27,7 +27,7 @@ func Manual() []Section {
 	return []Section{{"ENVIRONMENT", variables()}, {"FILES", usedFiles}, {"EXIT STATUS", codes}}
 }
 
-// variablesOfHelp is how many variables, from the start of the list, the help prints.
+// variablesOfHelp is the number of variables that the help prints, from the start of the list.
 const variablesOfHelp = 3
 
 func variables() []Entry {
@@ -60,14 +60,15 @@ var usedFiles = []Entry{
 		"lockbench removes them at its end, and lockbench clean removes those of a killed lockbench."},
 }
 
-// exitMeaning is an exit code with a short meaning for the help and, if needed, a longer one for the pages.
+// exitMeaning is an exit code with a short meaning for the help and, if needed, a longer one for the manual page and
+// docs/ERRORS.md.
 type exitMeaning struct {
 	Code    int
 	Meaning string
 	more    string // for the manual page and docs/ERRORS.md; "" if Meaning is enough
 }
 
-// detail returns the longest meaning, for the manual page and docs/ERRORS.md.
+// detail returns the longer meaning or, if there is none, the short one.
 func (e exitMeaning) detail() string {
 	if e.more != "" {
 		return e.more

@@ -23,7 +23,7 @@ import (
 	"github.com/lockbench/lockbench/internal/untrusted"
 )
 
-// observed holds the flags of observe.
+// observed holds the values of observe's flags.
 type observed struct {
 	options    observe.Options
 	live       observe.Live
@@ -43,14 +43,15 @@ func (a *app) observe() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "observe [FILE...|-|URL]",
 		Short: "Show a service's lock contention from MONITOR",
-		Long: "Read what redis-cli monitor printed, from a file or standard input, and print for each lock how\n" +
-			"often clients acquire it, how many tries that takes, how long they hold it and wait for it, and\n" +
-			"what is unsafe: leases without a TTL, leases that expire, deletes of another client's lease.\n" +
-			"observe knows the commands of the common libraries. It hashes values as it reads them; --hash-keys\n" +
-			"hides the keys, too. MONITOR costs a server up to half of its throughput: capture for seconds.\n" +
-			"With several files, the captures of the nodes of a Redlock, it joins the leases by their values.\n" +
-			"With the URL of one node it reads MONITOR of that node for the time --for, and stops early if the\n" +
-			"server buffers 32 MB for it. With --exec it starts a Redis and judges the locks of a command.",
+		Long: "Read the output of redis-cli monitor, from a file or standard input, and print for each lock how\n" +
+			"often clients acquire it, how many tries an acquisition takes, how long clients hold the lock and\n" +
+			"wait for it, and what is unsafe: leases without a TTL, leases that expire, deletes of another\n" +
+			"client's lease. observe knows the commands of the common libraries. It hashes values as it reads\n" +
+			"them; --hash-keys hides the keys, too. MONITOR costs a server up to half of its throughput, so\n" +
+			"capture only for seconds. With several files, one for each node of a Redlock, observe joins the\n" +
+			"leases by their values. With the URL of one node, observe runs MONITOR on that node for the time\n" +
+			"of --for. It stops early if the server buffers 32 MB of output for it. With --exec, observe starts\n" +
+			"a Redis and judges the locks of a command that uses it.",
 		Example: "  redis-cli monitor | head -n 200000 > capture\n" +
 			"  lockbench observe capture --prefix lock: --top 20\n" +
 			"  lockbench observe redis://redis.example --for 10s\n" +
@@ -69,9 +70,9 @@ func (a *app) observe() *cobra.Command {
 		observe.LongestFor.String())
 	flags.Int64Var(&f.live.Lines, "lines", observe.UsualLines, "largest `number` of commands to read from a URL")
 	flags.StringVar(&f.options.Prefix, "prefix", "",
-		"`text` with which the keys of locks begin (default: the use of a key decides)")
+		"`text` with which the keys of locks begin (default: observe recognises locks by their commands)")
 	flags.BoolVar(&f.options.HashKeys, "hash-keys", false,
-		"print a hash in place of each key, which differs from run to run")
+		"print a hash in place of each key; the hash of a key differs from run to run")
 	flags.IntVar(&f.options.Top, "top", 10, "`number` of locks to list, those with the most waits first")
 	registerAccess(flags, &f.access)
 	out.register(flags)
@@ -122,8 +123,8 @@ func (a *app) observe() *cobra.Command {
 	return cmd
 }
 
-// replay returns the file of the output trace; "" if there is none. The output workload refers to this file, so both
-// outputs need a file.
+// replay returns the file to which -o trace is written, or "" if there is no such output. The workload that -o workload
+// writes refers to that file, so each of the two outputs needs a file name.
 func replay(outputs []output[*observe.Document]) (trace string, err error) {
 	workload := false
 	for _, o := range outputs {
@@ -136,13 +137,13 @@ func replay(outputs []output[*observe.Document]) (trace string, err error) {
 		workload = workload || o.format == "workload"
 	}
 	if workload && trace == "" {
-		return "", errors.New("-o workload needs the file of the trace: add -o trace=arrivals.csv")
+		return "", errors.New("-o workload also needs a trace file: add -o trace=arrivals.csv")
 	}
 	return trace, nil
 }
 
-// direct returns the writer behind a locked one, for the output of a child process. A child whose reader has stopped
-// must not hold the lock that lockbench's own messages need.
+// direct returns the writer that w wraps if w is a *locked, or else w. A child process gets this writer, because a
+// child whose reader has stopped must not hold the lock that lockbench's own messages need.
 func direct(w io.Writer) io.Writer {
 	if l, is := w.(*locked); is {
 		return l.to
@@ -161,7 +162,7 @@ func (f *observed) at(url string) servers.Options {
 	}
 }
 
-// wrong returns every error in the flags and arguments.
+// wrong returns all errors in the flags and arguments.
 func (f *observed) wrong(flags *pflag.FlagSet, args []string) error {
 	var problems []error
 	add := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
@@ -198,7 +199,8 @@ func (f *observed) wrong(flags *pflag.FlagSet, args []string) error {
 	return errors.Join(problems...)
 }
 
-// quoted returns an argument for an error message; of a URL only the scheme, because the rest may contain a password.
+// quoted returns an argument as an error message shows it. If the argument is a URL, it returns only the scheme,
+// because the other parts may contain a password.
 func quoted(word string) string {
 	if scheme, _, is := strings.Cut(word, "://"); is {
 		return scheme + "://…"
@@ -232,8 +234,8 @@ func (f *observed) observe(
 	return found, nil
 }
 
-// observedOutcome returns the error of an observation with its exit code; nil if no threshold was crossed, the capture
-// is complete and the command of --exec succeeded.
+// observedOutcome returns the error of an observation with its exit code. It returns nil if err is nil, the observation
+// is complete, the command of --exec succeeded, and no threshold was crossed.
 func observedOutcome(found *observe.Document, err error) error {
 	if found.Interrupted {
 		return &exit{ExitInterrupted, errors.Join(errors.New("interrupted before the end of the stream"), err)}
@@ -251,7 +253,7 @@ func observedOutcome(found *observe.Document, err error) error {
 		problems = append(problems, fmt.Errorf("--exec: the command ended with %s", c.Ended))
 	} else if why := found.Unjudged(); why != "" &&
 		(c != nil && found.Capture.Commands == 0 || len(found.Thresholds) > 0) {
-		return &exit{ExitInvalid, errors.Join(append(problems, fmt.Errorf("there is nothing to judge: %s", why))...)}
+		return &exit{ExitInvalid, errors.Join(append(problems, fmt.Errorf("no verdict is possible: %s", why))...)}
 	}
 	for _, j := range found.Crossed() {
 		code = ExitThreshold

@@ -27,7 +27,8 @@ import (
 	_ "github.com/lockbench/lockbench/stores"
 )
 
-// These tests need a store other than Redis, or the list of all strategies. make others runs them.
+// init adds servers of the other stores to usersServers. The tests in this file need such a store or the list of all
+// strategies. "make others" runs them.
 func init() {
 	usersServers = append(usersServers, startsUsersServer{"postgres", usersPostgres},
 		startsUsersServer{"etcd", usersEtcd}, startsUsersServer{"zookeeper", usersZooKeeper})
@@ -35,8 +36,9 @@ func init() {
 
 func TestScriptsOfOtherStores(t *testing.T) { scripts(t, "testdata/others") }
 
-// The next step for an error of etcd is printed once, and does not name addresses of Redis.
-func TestTheNextStepIsEtcds(t *testing.T) {
+// A run that speaks TLS to an etcd without TLS must print the next step for etcd once, and must not suggest addresses
+// of Redis.
+func TestNextStepForEtcd(t *testing.T) {
 	code, _, said := run(t, "-s", "etcd", "-u", "etcds://"+openedAsProcess(t, "etcd").Describe().Address)
 	if code != command.ExitUnreachable || strings.Count(said, "etcd:// instead of etcds://") != 1 ||
 		strings.Contains(said, "redis://") {
@@ -44,8 +46,8 @@ func TestTheNextStepIsEtcds(t *testing.T) {
 	}
 }
 
-// clean and doctor report that no server listens at an address.
-func TestNothingListensAtAUsersAddress(t *testing.T) {
+// If no server listens at an address, clean and doctor must name the address and end with ExitUnreachable.
+func TestCleanAndDoctorWithoutServer(t *testing.T) {
 	t.Parallel()
 	for _, scheme := range []string{"redis", "etcd", "postgres", "zk"} {
 		for _, subcommand := range []string{"clean", "doctor"} {
@@ -57,7 +59,7 @@ func TestNothingListensAtAUsersAddress(t *testing.T) {
 	}
 }
 
-// anyStore has the lines that doctor prints for a store other than Redis.
+// anyStore lists texts that doctor must print for each store other than Redis.
 var anyStore = []string{
 	"reachable ", "\nserver ", "\nlimits ", "\nrights ", "\nfigures ", "strategies could acquire and release",
 }
@@ -106,7 +108,8 @@ func usersEtcd(t *testing.T) usersServer {
 	}
 }
 
-// openedAsProcess starts a server that plays the part of the user's server.
+// openedAsProcess starts a server of the named store as a process, not in a container. The tests treat it as a user's
+// server.
 func openedAsProcess(t *testing.T, name string) store.Server {
 	t.Helper()
 	kind, err := store.Lookup(name)
@@ -125,7 +128,8 @@ func openedAsProcess(t *testing.T, name string) store.Server {
 	return server
 }
 
-// everythingIn is the SQL that selects the whole content of a database.
+// everythingIn is an SQL query whose rows describe the objects, settings, advisory locks and sessions of a PostgreSQL
+// server.
 const everythingIn = `SELECT 'database ' || datname FROM pg_database
 	UNION ALL SELECT 'role ' || rolname FROM pg_roles
 	UNION ALL SELECT format('schema %s of %s', nspname, nspowner) FROM pg_namespace
@@ -190,9 +194,9 @@ func usersPostgres(t *testing.T) usersServer {
 	}
 }
 
-// A run removes its table of --work transaction, also after an interrupt. clean removes the table of a killed run, and
-// nothing else.
-func TestTheTableOfTransactionsEndsWithItsRun(t *testing.T) {
+// A run must remove the table that it created for --work transaction, even after an interrupt. clean must remove the
+// table of a killed run, and nothing else.
+func TestTransactionTableIsRemoved(t *testing.T) {
 	t.Parallel()
 	user := usersPostgres(t)
 	user.put("lockbench_a1b2c3d4")
@@ -207,7 +211,7 @@ func TestTheTableOfTransactionsEndsWithItsRun(t *testing.T) {
 		}
 	}
 	flags := []string{"-u", user.url, "-s", "noop", "--work", "transaction", "-c", "4", "-w", "0s", "--no-baselines"}
-	amid := func() *process {
+	startHoldingRun := func() *process {
 		t.Helper()
 		p := start(t, "lockbench", append(flags, "-d", "40s")...)
 		p.await("[1/")
@@ -223,8 +227,8 @@ func TestTheTableOfTransactionsEndsWithItsRun(t *testing.T) {
 	}
 	same("a run")
 	for form, want := range map[string]string{
-		"table":    "noop row=plain: lost [0-9]+ updates of the row that it protects",
-		"html":     "lost [0-9]+ updates of the row that it protects",
+		"table":    "noop row=plain: lost [0-9]+ updates of the row that the lock protects",
+		"html":     "lost [0-9]+ updates of the row that the lock protects",
 		"markdown": "updates lost",
 	} {
 		if _, said, _ := run(t, "report", file, "-o", form); !regexp.MustCompile(want).MatchString(said) {
@@ -237,14 +241,14 @@ func TestTheTableOfTransactionsEndsWithItsRun(t *testing.T) {
 		t.Errorf("as JSON it is %v\n%s", err, text)
 	}
 
-	interrupted := amid()
+	interrupted := startHoldingRun()
 	interrupted.signal(syscall.SIGINT)
 	if code := interrupted.code(); code != "105" {
 		t.Errorf("a run that was interrupted ended with %s:\n%s", code, &interrupted.said)
 	}
 	same("an interrupt")
 
-	killed := amid()
+	killed := startHoldingRun()
 	if code, said, wrong := run(t, "clean", "-u", user.url); code != command.ExitOK ||
 		strings.Contains(said+wrong, "of dead runs") {
 		t.Errorf("clean during a run ended with %d: %s%s", code, said, wrong)
@@ -261,7 +265,8 @@ func TestTheTableOfTransactionsEndsWithItsRun(t *testing.T) {
 	same("clean")
 }
 
-// usersZooKeeper returns a ZooKeeper of whose tree lockbench may use a part; the test compares the whole tree.
+// usersZooKeeper returns a ZooKeeper in which lockbench may write only below one node. The usersServer's function all
+// returns the whole tree.
 func usersZooKeeper(t *testing.T) usersServer {
 	addr := openedAsProcess(t, "zookeeper").Describe().Address
 	session, err := gozk.Node{Servers: []string{addr}}.Connect(t.Context(), time.Minute)

@@ -21,7 +21,7 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// output is one value of --output: a format and the file or standard output to which the document is written.
+// output is one value of --output: a format, and a file or standard output as the destination of the document.
 type output[T any] struct {
 	format string
 	given  string // as the user wrote it
@@ -29,7 +29,7 @@ type output[T any] struct {
 	write  writer[T]
 }
 
-// writer writes a document, wrapped to a width in columns, with or without colours.
+// writer writes a document with or without colours, wrapped to the width wide, in columns.
 type writer[T any] func(w io.Writer, document T, wide int, color bool) error
 
 // plain returns a writer that ignores the width and colours.
@@ -97,7 +97,7 @@ func (o *outputs[T]) accepts(text string) bool {
 	return o.formats[format] != nil || o.byEnding && o.formats[endingFormat(text)] != nil
 }
 
-// endingFormat returns the format of a file by its ending; "" if no format has that ending.
+// endingFormat returns the format of a file by its ending, or "" if no format has that ending.
 func endingFormat(file string) string { return endings[strings.ToLower(filepath.Ext(file))] }
 
 // unknown returns the error for a value with an unknown format, with the value that the user probably meant.
@@ -124,8 +124,8 @@ func (o *outputs[T]) unknown(text string) error {
 	return fmt.Errorf("unknown format %q (%s)%s", format, allowed, next)
 }
 
-// all returns the given outputs. If none goes to standard output, it adds the usual format there, unless quiet is set
-// and there are files.
+// all returns the given outputs. If none of them goes to standard output, it adds one that writes the default format
+// there, unless quiet is set and there are outputs to files.
 func (o *outputs[T]) all(quiet bool) []output[T] {
 	onScreen := func(given output[T]) bool { return given.file == "" }
 	if slices.ContainsFunc(o.given, onScreen) || quiet && len(o.given) > 0 {
@@ -134,7 +134,7 @@ func (o *outputs[T]) all(quiet bool) []output[T] {
 	return append(slices.Clone(o.given), output[T]{o.usual, o.usual, "", o.formats[o.usual]})
 }
 
-// place returns the file name of an argument; "", which means standard output or input, for "-".
+// place returns the argument as a file name. For "-" it returns "", which means standard output or input.
 func place(file string) string {
 	if file == "-" {
 		return ""
@@ -146,7 +146,7 @@ func (o output[T]) String() string {
 	return strings.TrimSpace(o.format + " to " + cmp.Or(untrusted.Printable(o.file), "standard output"))
 }
 
-// listed returns the outputs as one line of text.
+// listed returns a line of text that names each output's format and destination, such as "table to standard output".
 func listed[T any](outputs []output[T]) string {
 	var all []string
 	for _, o := range outputs {
@@ -175,7 +175,7 @@ func check[T any](outputs []output[T], read ...string) error {
 		}
 		at := slices.IndexFunc(outputs[:i], func(other output[T]) bool { return same(o.file, other.file) })
 		if at >= 0 {
-			problem("%s and %s both write %s: choose one, or another file", outputs[at].given, o.given,
+			problem("%s and %s both write %s: leave one of them out, or give it another file", outputs[at].given, o.given,
 				strings.TrimPrefix(output[T]{file: o.file}.String(), "to "))
 		}
 	}
@@ -195,7 +195,7 @@ func same(a, b string) bool {
 	return filepath.Clean(a) == filepath.Clean(b)
 }
 
-// inputs returns the files that a run reads: the workload file, the traces that it names, and others.
+// inputs returns the files that a run reads: the workload file, the traces that draft names, and the files in others.
 func inputs(name string, draft workloads.Draft, others ...string) []string {
 	files := others
 	if !slices.Contains(workloads.Presets(), name) {
@@ -208,14 +208,15 @@ func inputs(name string, draft workloads.Draft, others ...string) []string {
 	return slices.DeleteFunc(files, func(file string) bool { return file == "" })
 }
 
-// readBy returns the files that a run with these flags reads. It ignores errors in them, which the run reports.
+// readBy returns the files that a run with these flags reads. It ignores invalid flags, which the run reports.
 func readBy(line []string) []string {
 	f, in := ofRuns(line)
 	_ = in.workload(f.file, &f.workload)
 	return inputs(f.file, f.workload, f.all)
 }
 
-// saveAll writes the command's document to every output, unless a second signal has already written the completed runs.
+// saveAll writes the command's document to every output, unless stop has already written the completed runs after a
+// second signal.
 func saveAll[T any](a *app, outputs []output[T], document T, quiet bool) error {
 	return a.ended.last(func() error { return writeAll(a, outputs, document, quiet) })
 }

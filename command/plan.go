@@ -22,7 +22,7 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// flags holds the flags of run.
+// flags holds the values of run's flags. Its method plan makes a lockbench.Plan from them.
 type flags struct {
 	strategies  []string
 	workload    workloads.Draft
@@ -117,8 +117,8 @@ func (f *flags) registerOutputs(set *pflag.FlagSet) {
 	registerQuiet(set, &f.quiet)
 }
 
-// parsed parses the flags of a run that this command hands to another process. If anotherBuild is set, it ignores
-// unknown flags, because that build may have flags that this one lacks.
+// parsed parses the flags of a run that another process executes. If anotherBuild is set, it ignores unknown flags,
+// because the other process may run a build that has flags which this build lacks.
 func parsed(words []string, anotherBuild bool) (*flags, *pflag.FlagSet, error) {
 	f, set := newFlags(), pflag.NewFlagSet("", pflag.ContinueOnError)
 	set.ParseErrorsAllowlist.UnknownFlags = anotherBuild
@@ -146,7 +146,7 @@ func registerImage(set *pflag.FlagSet, redis *lockbench.StoreOptions) {
 	set.StringVar(&redis.Image, "image", "", "container `image` of Redis")
 }
 
-// registerWorkload adds a flag for each workload option, and --workload for a file that sets them.
+// registerWorkload adds a flag for each workload option, and --workload, which names a file that sets these options.
 func registerWorkload(set *pflag.FlagSet, file *string, draft *workloads.Draft, fields []workloads.Field) {
 	set.StringVar(file, "workload", "", "`name` of a preset ("+strings.Join(workloads.Presets(), ", ")+
 		") or of a YAML file with the options that follow")
@@ -158,7 +158,7 @@ func registerWorkload(set *pflag.FlagSet, file *string, draft *workloads.Draft, 
 	}
 }
 
-// option is the flag value of a workload option. A list of values is a sweep.
+// option is the flag.Value of one workload option. For a list of values lockbench runs a sweep.
 type option struct {
 	workloads.Field
 	draft *workloads.Draft
@@ -168,8 +168,8 @@ func (o option) String() string        { return o.Default }
 func (o option) Type() string          { return o.Kind }
 func (o option) Set(text string) error { return o.draft.Give(o.Name, text) }
 
-// defaultStrategies returns those of the usual strategies that this program has registered; all its strategies if it
-// has none of them.
+// defaultStrategies returns the usual strategies that are registered in this program. It returns all registered
+// strategies if none of the usual ones is registered.
 func defaultStrategies() []string {
 	all := strategyNames()
 	usual := slices.DeleteFunc([]string{"spin", "pubsub", "blpop", "redsync"}, func(name string) bool {
@@ -181,7 +181,7 @@ func defaultStrategies() []string {
 	return usual
 }
 
-// stores holds the options of each store that the flags set.
+// stores holds, for each store, the options that the flags set.
 type stores struct {
 	redis  *lockbench.StoreOptions
 	others map[string]lockbench.StoreOptions // by name; nil if only Redis is allowed
@@ -210,7 +210,7 @@ func (s stores) register(set *pflag.FlagSet, more string) {
 		"several with commas, else container, process or auto"+more+" (default auto)", func(address string) error {
 		name, err := storeAt(address)
 		if err == nil && given[name] {
-			err = errors.New("it is given twice for one store: give all nodes of a topology in one value, separated by commas")
+			err = errors.New("two values name the same store: give all nodes of a topology in one value, separated by commas")
 		}
 		if err != nil {
 			return err
@@ -221,17 +221,17 @@ func (s stores) register(set *pflag.FlagSet, more string) {
 	registerAccess(set, s.redis)
 }
 
-// storeAt is store.At with an error for an empty address: a job whose secret is missing must not measure another
-// server.
+// storeAt is like store.At but returns an error for an empty address, because a job whose secret is missing must not
+// measure the default server.
 func storeAt(address string) (string, error) {
 	if address == "" {
-		return "", errors.New("it is empty: give an address or auto, or leave it out")
+		return "", errors.New("the value is empty: give an address or auto, or leave out the flag")
 	}
 	return store.At(address)
 }
 
 // registerAccess adds the flags for certificates and the password. --redis-password is hidden, because ps shows
-// arguments; its variable is the safe way to pass a password.
+// arguments; its environment variable is the safe way to pass a password.
 func registerAccess(set *pflag.FlagSet, o *lockbench.StoreOptions) {
 	set.StringVar(&o.CAFile, "ca-file", "", "`file` of PEM certificates to trust for encrypted addresses")
 	set.StringVar(&o.CertFile, "cert", "", "`file` with the PEM certificate of this client, if Redis requires one")
@@ -275,7 +275,7 @@ func (s stores) registerTopology(set *pflag.FlagSet, more string) {
 					name = store.Redis
 				}
 				if given[name] {
-					return fmt.Errorf("%q has two topologies of %s: give one", text, name)
+					return fmt.Errorf("%q gives two topologies for %s: give only one", text, name)
 				}
 				given[name] = true
 				if err := s.change(name, func(o *lockbench.StoreOptions) { o.Topology = form }); err != nil {
@@ -286,7 +286,7 @@ func (s stores) registerTopology(set *pflag.FlagSet, more string) {
 		})
 }
 
-// complete returns the options of the stores other than Redis, including the options that apply to all stores.
+// complete returns the options of the stores other than Redis, including the options that apply to every store.
 func (s stores) complete() map[string]lockbench.StoreOptions {
 	all := maps.Clone(s.others)
 	for _, name := range store.Names() {
@@ -303,7 +303,7 @@ func (s stores) complete() map[string]lockbench.StoreOptions {
 	return all
 }
 
-// plan returns the plan that the flags define, and every error in them. Each error names its flag.
+// plan returns the plan that the flags define, and all errors in the flags. Each error names its flag.
 func (f *flags) plan() (lockbench.Plan, error) {
 	points, sweep := f.workload.Points()
 	if len(f.strategies) == 0 {
@@ -328,7 +328,7 @@ func (f *flags) plan() (lockbench.Plan, error) {
 		Generators: f.generators,
 	}
 	var problems []error
-	g, text := &plan.Generators, os.Getenv("JOB_COMPLETION_INDEX") // of Kubernetes
+	g, text := &plan.Generators, os.Getenv("JOB_COMPLETION_INDEX") // set by Kubernetes
 	if g.Number == 0 {
 		problems = append(problems, errors.New("--generators must be at least 1, not 0"))
 	}
@@ -340,7 +340,7 @@ func (f *flags) plan() (lockbench.Plan, error) {
 	case g.Number > 1 && g.Index < 0 && text != "":
 		var err error
 		if g.Index, err = strconv.Atoi(text); err != nil || g.Index < 0 {
-			problems = append(problems, fmt.Errorf("JOB_COMPLETION_INDEX must be an index from 0, not %q", text))
+			problems = append(problems, fmt.Errorf("JOB_COMPLETION_INDEX must be a whole number of at least 0, not %q", text))
 		}
 	}
 	if g.Number == 1 && g.Session != anySession {
@@ -351,7 +351,7 @@ func (f *flags) plan() (lockbench.Plan, error) {
 	}
 	problems = append(problems, sweep, prefixed("strategy", unknown))
 	for _, problem := range flatten(plan.Validate()) {
-		// If no strategy is known, the error about it is already in problems.
+		// If every strategy is unknown, problems already has that error, so the plan's error about --strategy is left out.
 		if len(variants) > 0 || !strings.HasPrefix(problem.Error(), "--strategy") {
 			problems = append(problems, problem)
 		}

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// process is a lockbench in a separate process.
+// process is lockbench or another program in a separate process. A test can signal it and wait for its messages.
 type process struct {
 	t      *testing.T
 	cmd    *exec.Cmd
@@ -20,7 +20,7 @@ type process struct {
 	said   strings.Builder
 }
 
-// start starts one of TestMain's commands.
+// start starts a process of the named program, which is lockbench or another program that TestMain registers.
 func start(t *testing.T, name string, args ...string) *process {
 	t.Helper()
 	p := prepared(t, name, args...)
@@ -28,7 +28,7 @@ func start(t *testing.T, name string, args ...string) *process {
 	return p
 }
 
-// prepared returns a process that has not started.
+// prepared returns a process that has not started, so that the test can change cmd. The test must start it with run.
 func prepared(t *testing.T, name string, args ...string) *process {
 	t.Helper()
 	return &process{t: t, cmd: exec.Command(name, args...)}
@@ -37,7 +37,8 @@ func prepared(t *testing.T, name string, args ...string) *process {
 func (p *process) run() {
 	p.t.Helper()
 	t := p.t
-	// A child inherits an ignored SIGHUP, as under nohup. A handler in the parent prevents this.
+	// Under nohup this process ignores SIGHUP, and its child would inherit that. A handler in this process makes the child
+	// start with the default action.
 	hungUp := make(chan os.Signal, 1)
 	signal.Notify(hungUp, syscall.SIGHUP)
 	defer signal.Stop(hungUp)
@@ -75,7 +76,7 @@ func (p *process) signal(s os.Signal) {
 	}
 }
 
-// code waits for the end of the process and returns its exit code.
+// code waits until the process exits and returns its exit code.
 func (p *process) code() string {
 	p.t.Helper()
 	rest, err := io.ReadAll(p.stderr)

@@ -11,7 +11,8 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// arrived fails the test unless a push has the figures of the report, which has a run of the lock local.
+// arrived fails the test unless the pushed metrics equal the figures of the report, which has one run of the strategy
+// local.
 func arrived(t *testing.T, push otlptest.Push, report *results.Report) {
 	t.Helper()
 	const of = `{point="",strategy="local"}`
@@ -34,8 +35,8 @@ func arrived(t *testing.T, push otlptest.Push, report *results.Report) {
 	}
 }
 
-// All figures of a run that ends before the first push is due are pushed.
-func TestAShortRunIsPushedWhole(t *testing.T) {
+// A run that ends before the first push is due must still push all its figures.
+func TestShortRunIsPushedCompletely(t *testing.T) {
 	receiver := otlptest.New(t, 0)
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", receiver.URL)
 	t.Setenv("OTEL_METRIC_EXPORT_INTERVAL", "3600000")
@@ -49,8 +50,8 @@ func TestAShortRunIsPushedWhole(t *testing.T) {
 	arrived(t, pushes[0], report)
 }
 
-// All figures of an interrupted run are pushed, too.
-func TestAnInterruptedRunIsPushedToItsEnd(t *testing.T) {
+// An interrupted run must push all its figures before the program ends.
+func TestInterruptedRunIsPushedCompletely(t *testing.T) {
 	receiver := otlptest.New(t, 0)
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", receiver.URL)
 	t.Setenv("OTEL_METRIC_EXPORT_INTERVAL", "100")

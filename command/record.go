@@ -15,7 +15,7 @@ import (
 	"github.com/lockbench/lockbench/internal/words"
 )
 
-// record holds the flags and arguments of the command record.
+// record holds the flags and arguments of the command record: what to run, how often, and where to write the reports.
 type record struct {
 	sessions int
 	every    time.Duration
@@ -34,7 +34,7 @@ func (a *app) record() *cobra.Command {
 			"Several builds take turns, and each has its own folder in DIR. A report appears there once it is\n" +
 			"complete, next to the earlier ones. Ctrl-C ends the current session without a report and keeps the\n" +
 			"sessions before it. record stops at the first session that it cannot measure. It keeps a session that\n" +
-			"broke a guarantee or cannot be trusted: compare judges it.",
+			"broke a guarantee or cannot be trusted, because compare judges it.",
 		Example: "  lockbench record -n 6 --every 10m sessions \\\n    ./before ./after -- -s pubsub -c 200\n" +
 			"  lockbench compare sessions/before sessions/after --strict",
 		Args: cobra.ArbitraryArgs,
@@ -84,13 +84,13 @@ func (f *record) validate() error {
 	_, in := ofRuns(f.runs)
 	for name := range strings.FieldsSeq("quiet output dry-run " + notAlone) {
 		if in.set.Changed(name) {
-			problems = append(problems, fmt.Errorf("after the --: --%s is not allowed in the runs of record", name))
+			problems = append(problems, fmt.Errorf("the arguments after -- must not contain --%s", name))
 		}
 	}
 	return errors.Join(problems...)
 }
 
-// sessions records f.sessions sessions of each build. Several builds take turns, and each session begins with another
+// sessions records f.sessions sessions of each build. Several builds take turns. Each round begins with a different
 // build, so that no build gains from its position.
 func (a *app) sessions(ctx context.Context, f *record) error {
 	folders := map[string]string{}
@@ -137,7 +137,7 @@ func (a *app) sessions(ctx context.Context, f *record) error {
 	return nil
 }
 
-// one records a session and returns its file. The file appears in the folder only once it is complete.
+// one records a session and returns the path of its report. The report appears in the folder only once it is complete.
 func (f *record) one(ctx context.Context, build, folder string) (string, error) {
 	partial := filepath.Join(folder, fmt.Sprintf("%d.partial", os.Getpid()))
 	defer os.Remove(partial)
@@ -152,10 +152,11 @@ func (f *record) one(ctx context.Context, build, folder string) (string, error) 
 	}
 }
 
-// stoppedAfter returns the error of an interrupt after so many complete reports.
+// stoppedAfter returns the error of a command that was interrupted after it had written the given number of complete
+// reports.
 func stoppedAfter(written int) error {
 	if written == 0 {
-		return &exit{ExitStopped, errors.New("interrupted in the first session")}
+		return &exit{ExitStopped, errors.New("interrupted during the first session")}
 	}
 	return &exit{ExitInterrupted, fmt.Errorf("interrupted after %s", words.Count(written, "complete report"))}
 }

@@ -25,7 +25,7 @@ import (
 	"github.com/lockbench/lockbench/results/render"
 )
 
-// pageFlags holds the flags of report.
+// pageFlags holds the values of report's flags --output and --chart.
 type pageFlags struct {
 	outputs *outputs[[]results.File]
 	chart   string
@@ -61,7 +61,7 @@ func (a *app) report() *cobra.Command {
 		given := a.input(set)
 		var missing error
 		if len(patterns) == 0 {
-			missing = errors.New("RUN.json is needed: reports written by lockbench -o json=FILE")
+			missing = errors.New("give at least one report, such as RUN.json, that lockbench wrote with -o json=RUN.json")
 		}
 		outputs := p.outputs.all(true)
 		clash := check(outputs, allReports(patterns)...)
@@ -86,7 +86,7 @@ func (a *app) report() *cobra.Command {
 	return cmd
 }
 
-// formats returns the flag --output of report: the formats of run, html and svg.
+// formats returns the flag --output of report, which accepts html, svg and the formats of run.
 func (p *pageFlags) formats() *outputs[[]results.File] {
 	ofRun := reportOutputs()
 	all := map[string]writer[[]results.File]{
@@ -125,10 +125,10 @@ func (p *pageFlags) unfit(outputs []output[[]results.File], files []results.File
 	}
 	switch {
 	case p.chart != "" && !drawn:
-		problems = append(problems, fmt.Errorf("--chart %s needs an output as svg: -o %s.svg", p.chart, p.chart))
+		problems = append(problems, fmt.Errorf("--chart %s needs an SVG output, such as -o %s.svg", p.chart, p.chart))
 	case p.chart == "" && drawn:
 		problems = append(problems, errors.New("--output: svg needs the name of a chart: add --chart, such as "+
-			"--chart 1-throughput; another name lists all"))
+			"--chart 1-throughput; an unknown name lists all charts"))
 	case drawn && len(files) > 0:
 		if err := html.WriteChart(io.Discard, files, p.chart); err != nil {
 			problems = append(problems, fmt.Errorf("--chart: %w", err))
@@ -140,8 +140,7 @@ func (p *pageFlags) unfit(outputs []output[[]results.File], files []results.File
 // first returns the only report, for formats that can hold just one.
 func first(files []results.File) *results.Report { return files[0].Report }
 
-// onlyTable reports whether table is the only requested format. It is also the only one that documents other than
-// reports have.
+// onlyTable reports whether table is the only requested format. Documents other than reports have no other format.
 func onlyTable[T any](outputs []output[T]) bool {
 	return !slices.ContainsFunc(outputs, func(o output[T]) bool { return o.format != "table" })
 }
@@ -185,7 +184,7 @@ func (d readable) write(w io.Writer, wide int, color bool) error {
 	return render.WriteTable(w, report, wide, color)
 }
 
-// writeTexts writes documents one below the other.
+// writeTexts writes documents one after another.
 func writeTexts(w io.Writer, all []readable, wide int, color bool) error {
 	for i, one := range all {
 		if err := named(w, i, len(all), one.name); err != nil {
@@ -198,7 +197,8 @@ func writeTexts(w io.Writer, all []readable, wide int, color bool) error {
 	return nil
 }
 
-// named writes the heading of a document, its name, if there are several, with an empty line between documents.
+// named writes the name of a document as its heading, with an empty line before and after it. It writes nothing if
+// there is only one document.
 func named(w io.Writer, index, number int, name string) error {
 	var err error
 	switch {
@@ -227,13 +227,14 @@ func as[T any](write writer[*T]) func(io.Writer, []byte, int, bool) error {
 	return func(w io.Writer, text []byte, wide int, color bool) error {
 		var d T
 		if err := json.Unmarshal(text, &d); err != nil {
-			return fmt.Errorf("not a complete document: %w", err)
+			return fmt.Errorf("not a complete JSON document: %w", err)
 		}
 		return write(w, &d, wide, color)
 	}
 }
 
-// schemaOf returns the schema of a JSON document; "" if the text is not such a document.
+// schemaOf returns the schema that a JSON document names. It returns "" if the text is not a JSON document with a
+// schema.
 func schemaOf(text []byte) string {
 	var head struct {
 		Schema string `json:"schema"`

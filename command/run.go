@@ -34,7 +34,7 @@ func (a *app) run(name string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:               name,
 		Short:             "Measure strategies (the default command)",
-		Args:              cobra.ArbitraryArgs, // see noWords
+		Args:              cobra.ArbitraryArgs, // see rejectArguments
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	f.register(cmd.Flags())
@@ -49,7 +49,7 @@ func (a *app) run(name string) *cobra.Command {
 		outputs := f.outputs.all(f.quiet)
 		clash := check(oneFileEach(outputs, plan.Titles(), itself), inputs(f.file, f.workload, plan.Redis.CAFile, f.all)...)
 		watchers, taken := watch.Listen(f.watched)
-		err := given.refuse(noWords(cmd, args), all, file, wrong, crossed, unnamed(outputs), clash, taken)
+		err := given.refuse(rejectArguments(cmd, args), all, file, wrong, crossed, unnamed(outputs), clash, taken)
 		if err != nil || f.dryRun {
 			err = errors.Join(err, watchers.Close())
 		}
@@ -80,8 +80,9 @@ func addresses(set *pflag.FlagSet, words []string) (others []string) {
 	return others
 }
 
-// noWords returns an error, with the command that was probably meant, for an argument that is not a command.
-func noWords(cmd *cobra.Command, args []string) error {
+// rejectArguments returns an error for an argument that is not a command. The error names the command that was probably
+// meant.
+func rejectArguments(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
@@ -131,10 +132,10 @@ func unnamed[T any](outputs []output[T]) error {
 // unfit matches characters that oneFileEach replaces in file names.
 var unfit = regexp.MustCompile(`[^\w.=,-]+`)
 
-// itself returns its argument: the document that run writes is the report.
+// itself returns its argument, because the document that run writes is the report itself.
 func itself(report *results.Report) *results.Report { return report }
 
-// oneFileEach replaces an hgrm output by one output per strategy: waits.hgrm becomes waits-spin.hgrm for the strategy
+// oneFileEach replaces an hgrm output with one output per strategy: waits.hgrm becomes waits-spin.hgrm for the strategy
 // spin. of returns the report of a document.
 func oneFileEach[T any](outputs []output[T], strategies []string, of func(T) *results.Report) (all []output[T]) {
 	for _, o := range outputs {
@@ -177,7 +178,7 @@ func watched(watchers *watch.Watchers, plan lockbench.Plan, now lockbench.Progre
 	}, remaining)
 }
 
-// measure executes the plan and writes the report.
+// measure executes the plan and writes the report. It returns the error of outcome, which has the exit code.
 func (a *app) measure(
 	ctx context.Context, f *flags, plan lockbench.Plan, outputs []output[*results.Report], watchers *watch.Watchers,
 ) error {
@@ -307,7 +308,7 @@ func (a *app) show(plan lockbench.Plan, outputs []output[*results.Report], thres
 	return a.columns(slices.DeleteFunc(lines, func(line []string) bool { return line[1] == "" }))
 }
 
-// otherStores returns the addresses of the stores other than Redis that strategies and transactions use.
+// otherStores returns the addresses of all stores except Redis that the plan's strategies and transactions use.
 func otherStores(plan lockbench.Plan) string {
 	var names, places []string
 	for _, v := range plan.Strategies {

@@ -15,8 +15,8 @@ import (
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 )
 
-// proxy starts a server that forwards some commands to Redis and replies with refusal to the others; if refusal is "",
-// it closes the connection instead.
+// proxy starts a server that replies to PING, as a proxy in front of Redis would. To every other command it replies
+// with the error refusal, in which %s stands for the command. If refusal is "", it closes the connection instead.
 func proxy(t *testing.T, refusal string) string {
 	t.Helper()
 	return drive.Serve(t, func(conn net.Conn) {
@@ -48,10 +48,10 @@ func proxy(t *testing.T, refusal string) string {
 	})
 }
 
-// An error about something that the server lacks is printed with the next step.
-func TestWhatAServerLacksHasANextStep(t *testing.T) {
+// If the server lacks something that a run needs, the error must end with the next step.
+func TestMissingServerFeatureHasNextStep(t *testing.T) {
 	t.Parallel()
-	limited := func() string { // and does not say how many it takes
+	limited := func() string { // a server with few connections, whose limit the user cannot read
 		server := redistest.Start(t, "--maxclients", "30")
 		set(t, server, "ACL", "SETUSER", "me", "on", ">secret", "~*", "&*", "+@all", "-info", "-config")
 		return "me:secret@" + server.Addr
@@ -114,8 +114,9 @@ func TestWhatAServerLacksHasANextStep(t *testing.T) {
 	}
 }
 
-// clean ends with an error if it could not remove something.
-func TestCleanSaysWhatItCouldNotRemove(t *testing.T) {
+// If the Redis user lacks the right to delete keys, to list keys or to list clients, clean must end with ExitConfig and
+// name the missing right.
+func TestCleanFailsIfSomethingRemains(t *testing.T) {
 	t.Parallel()
 	const key = "lockbench:{deadbeef:1:0}"
 	server := redistest.Start(t)
@@ -137,14 +138,14 @@ func TestCleanSaysWhatItCouldNotRemove(t *testing.T) {
 	}
 }
 
-// Messages of clean without --redis name this machine, not a server.
+// clean without --redis needs no store, so its messages must not recommend importing the package of a store.
 func TestCleanOfThisMachine(t *testing.T) {
 	if code, stdout, stderr := run(t, "clean"); code != command.ExitOK || strings.Contains(stdout+stderr, "import") {
 		t.Errorf("exit code %d, said:\n%s%s", code, stdout, stderr)
 	}
 }
 
-// Files may begin with a byte order mark, which some editors write.
+// lockbench must accept input files that begin with a byte order mark, which some editors write.
 func TestByteOrderMarks(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name, text string) string {

@@ -2,8 +2,8 @@
 
 package command
 
-// The surface is the set of names that users see. TestSurface lists them from the registries, so that each new name
-// appears in the diff of testdata/surface.txt.
+// The surface consists of every name that users see, such as commands, flags and exit codes. TestSurface lists the
+// names from the registries, so that each new name appears in the diff of testdata/surface.txt.
 
 import (
 	"bytes"
@@ -37,7 +37,7 @@ const surfaceIntro = `# Every name that users meet, out of the registries. To wr
 # One in, one out: a change that adds a line says which line goes, or why none can.
 `
 
-// kindOfName is a section of the surface.
+// kindOfName is a section of testdata/surface.txt: its title, such as exit codes, and the names in it.
 type kindOfName struct {
 	title string
 	names []string
@@ -59,7 +59,8 @@ func TestSurface(t *testing.T) {
 	golden.Compare(t, "testdata/surface.txt", fmt.Sprintf("%s\n%s%5d in all\n%s", surfaceIntro, counts, total, sections))
 }
 
-// ofCommands returns the commands and their flags, without the flags of the root command, which equal those of run.
+// ofCommands returns three sections: the commands, their flags and their formats. It omits the flags of the root
+// command, which equal those of run.
 func ofCommands() []kindOfName {
 	commands, flags, formats := kindOfName{title: "commands"}, kindOfName{title: "flags"}, kindOfName{title: "formats"}
 	var visit func(*cobra.Command)

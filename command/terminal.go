@@ -44,7 +44,7 @@ func (l *locked) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// eraseLine empties the terminal's line and returns to its start.
+// eraseLine erases the terminal's current line and moves the cursor to its start.
 const eraseLine = "\r\x1b[K"
 
 // rewrite replaces the status line; "" removes it.
@@ -59,8 +59,8 @@ func (l *locked) rewrite(status string) {
 	_, _ = io.WriteString(l.to, eraseLine+status)
 }
 
-// progress shows the progress of a run on standard error: on a terminal in one line that
-// it rewrites in place, elsewhere with a new line for each strategy that starts.
+// progress shows the progress of a run on standard error. On a terminal, it rewrites one line in place. Elsewhere, it
+// prints a new line for each strategy that starts.
 type progress struct {
 	out   *locked
 	quiet bool
@@ -74,7 +74,7 @@ type progress struct {
 	done sync.WaitGroup
 }
 
-// newProgress starts the display; the caller must close it.
+// newProgress starts the display of a run's progress. The caller must close it.
 func (a *app) newProgress(quiet bool) *progress {
 	p := &progress{out: a.stderr, quiet: quiet, stop: make(chan struct{})}
 	if quiet {
@@ -86,7 +86,7 @@ func (a *app) newProgress(quiet bool) *progress {
 	return p
 }
 
-// report shows a progress report of the engine.
+// report displays a change of phase or the figures of the last second, as the engine reports them.
 func (p *progress) report(now lockbench.Progress) {
 	if p.quiet {
 		return
@@ -118,7 +118,7 @@ func (p *progress) close() {
 	p.out.rewrite("")
 }
 
-// tick updates the remaining time between reports.
+// tick updates the displayed remaining time every second, even if no report arrives.
 func (p *progress) tick() {
 	second := time.NewTicker(time.Second)
 	defer second.Stop()
@@ -142,8 +142,8 @@ func (p *progress) draw() {
 	p.out.rewrite(statusLine(now, left, p.width))
 }
 
-// statusLine describes the current phase of a run; inside the window, the rate and the p99 of the last second. It cuts
-// the line to the terminal's width, because a line that wraps cannot be rewritten.
+// statusLine describes the current phase of a run and, inside the window, the rate and the p99 wait of the last second.
+// It cuts the line to the terminal's width, because a line that wraps cannot be rewritten.
 func statusLine(now lockbench.Progress, left time.Duration, wide int) string {
 	parts := []string{title(now), now.Phase, ""}
 	if last := now.Last; last != nil && last.Seconds > 0 {
@@ -160,7 +160,7 @@ func statusLine(now lockbench.Progress, left time.Duration, wide int) string {
 	return line
 }
 
-// title names the current run; "" before the first one.
+// title returns the number, strategy and round of the current run, or "" before the first run.
 func title(p lockbench.Progress) string {
 	if p.Run == 0 {
 		return ""
@@ -168,7 +168,8 @@ func title(p lockbench.Progress) string {
 	return fmt.Sprintf("[%d/%d] %s round %d", p.Run, p.Runs, p.Strategy, p.Round)
 }
 
-// terminalWidth returns the columns of the terminal w; 0 if w is not a terminal or cannot move its cursor.
+// terminalWidth returns the number of columns of the terminal w, or 0 if w is not a terminal or cannot move its cursor.
+// If the number is not known or below 20, it returns 80.
 func terminalWidth(w io.Writer) int {
 	file, ok := w.(*os.File)
 	if !ok || !term.IsTerminal(int(file.Fd())) || os.Getenv("TERM") == "dumb" {
@@ -187,7 +188,7 @@ const withoutTerminal = 80
 // width returns the width of standard output in columns.
 func (a *app) width() int { return width(a.stdout) }
 
-// width returns the width of a writer in columns: that of the terminal, else $COLUMNS, else 80.
+// width returns the width of out in columns. If out is not a terminal, this is $COLUMNS, or 80 if that is not set.
 func width(out io.Writer) int {
 	wide := terminalWidth(out)
 	if given, err := strconv.Atoi(os.Getenv("COLUMNS")); wide == 0 && err == nil && given >= 20 {

@@ -11,8 +11,8 @@ import (
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 )
 
-// No command starts a program that its command line does not name, even in a directory with another person's drivers,
-// claims, workloads and run files.
+// No command may start a program that its command line does not name, even in a directory with another person's
+// drivers, claims, workloads and run files.
 func TestNoFileStartsAProgram(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("sh"); err != nil {
@@ -50,7 +50,7 @@ func TestNoFileStartsAProgram(t *testing.T) {
 		[]string{"selfcheck", "--only", "none"}, []string{"__complete", "-s", ""}, []string{"help"},
 		[]string{"ab", "lockbench", "lockbench", "--pairs", "1", "-u", redis.URL(), "--", "-f", "run.yaml"},
 		[]string{"record", "sessions", "-n", "1", "--", "-f", "run.yaml", "-u", redis.URL()},
-		// These lines name the program, and a dry run does not start it.
+		// These lines name the program, but a dry run must not start it.
 		[]string{"-s", "exec:./evil", "--dry-run"}, []string{"advise", "-s", "exec:./evil", "--dry-run"},
 	)
 	for _, line := range lines {

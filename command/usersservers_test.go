@@ -22,27 +22,27 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// usersServer is a server that lockbench did not start and that has content of other programs.
+// usersServer is a server that lockbench did not start and that contains data of other programs.
 type usersServer struct {
 	url        string
 	strategies []string
 	faults     [][]string // flags of further runs
 	ttl        string     // --ttl of the runs that are killed
 	doctor     []string   // texts that doctor must print
-	// all returns the whole content of the server and its connections, one line each.
+	// all returns one line for each key or other entry on the server and one for each connection.
 	all func() []string
-	// held is part of the lines that appear once a client of lockbench has acquired a lock.
+	// held is a text in the lines that appear once a client of lockbench has acquired a lock.
 	held string
-	// alive is part of the lines that exist as long as the server considers a lockbench connected. If it is "", the
-	// server itself removes everything that a killed run held.
+	// alive is a text in the lines that exist as long as the server considers a lockbench process connected. If it is "",
+	// the server itself removes everything that a killed run held.
 	alive string
-	// fades is part of the lines that the server itself removes some time after a run was killed; "" means none.
+	// fades is a text in the lines that remain when a run is killed, and that the server itself removes some time later.
+	// It is "" if there are no such lines.
 	fades string
-	// put creates an entry with the given name.
-	put func(name string)
+	put   func(name string)
 }
 
-// usersServers has, for each store, a function that starts a server until the test ends.
+// usersServers lists, for each store, a function that starts a server. The server runs until the test ends.
 var usersServers = []startsUsersServer{{"redis", usersRedis}}
 
 type startsUsersServer struct {
@@ -62,7 +62,7 @@ func nearMisses() []string {
 	return misses
 }
 
-// differences returns the lines that are in only one of two lists.
+// differences returns the lines that are in exactly one of the two lists.
 func differences(before, after []string) []string {
 	var all []string
 	for _, line := range before {
@@ -78,7 +78,6 @@ func differences(before, after []string) []string {
 	return all
 }
 
-// count returns the number of lines that contain part.
 func count(lines []string, part string) (n int) {
 	for _, line := range lines {
 		if strings.Contains(line, part) {
@@ -88,9 +87,9 @@ func count(lines []string, part string) (n int) {
 	return n
 }
 
-// However a run ends, a user's server has the same content afterwards. The next run reports what a killed run left
-// behind, and clean removes it.
-func TestAUsersServerStaysAsItWas(t *testing.T) {
+// After a run that ended or was interrupted, the user's server must have the same content as before. The next run must
+// report what a killed run left behind, and clean must remove it.
+func TestForeignServerIsUnchanged(t *testing.T) {
 	for _, users := range extent.Chosen(usersServers) {
 		t.Run(users.store, func(t *testing.T) {
 			t.Parallel()
@@ -119,7 +118,8 @@ func TestAUsersServerStaysAsItWas(t *testing.T) {
 				return append(more, "-u", user.url, "-s", strategies, "--work", "counter", "-c", "4",
 					"--think", "2ms", "--instances", "2", "-w", "0s", "--no-baselines")
 			}
-			// ends runs a command line and checks its exit code, a text that it must print and a text that it must not.
+			// ends runs lockbench with args and checks that it returns the exit code want. says is a text that the output must
+			// contain, and not is a text that it must not contain. Either is "" if there is no such text.
 			ends := func(want int, says, not string, args ...string) {
 				t.Helper()
 				code, said, wrong := run(t, args...)
@@ -128,8 +128,8 @@ func TestAUsersServerStaysAsItWas(t *testing.T) {
 					t.Errorf("%q ended with %d:\n%s%s", args, code, said, wrong)
 				}
 			}
-			// amid starts a run and returns once clients hold locks.
-			amid := func(strategies string) *process {
+			// startHoldingRun starts a run and returns once a client holds a lock.
+			startHoldingRun := func(strategies string) *process {
 				t.Helper()
 				had := count(since(), user.held)
 				p := start(t, "lockbench", flags(strategies, "-d", "40s", "--ttl", user.ttl)...)
@@ -147,7 +147,7 @@ func TestAUsersServerStaysAsItWas(t *testing.T) {
 				same(fmt.Sprintf("a run with %q", more))
 			}
 
-			interrupted := amid(user.strategies[0])
+			interrupted := startHoldingRun(user.strategies[0])
 			interrupted.signal(syscall.SIGINT)
 			if code := interrupted.code(); code != "105" {
 				t.Errorf("a run that was interrupted ended with %s:\n%s", code, &interrupted.said)
@@ -166,8 +166,8 @@ func TestAUsersServerStaysAsItWas(t *testing.T) {
 			same("doctor")
 
 			for _, strategy := range user.strategies {
-				killed := amid(strategy)
-				// clean does not touch the keys of a running lockbench.
+				killed := startHoldingRun(strategy)
+				// clean must not touch the keys of a running lockbench.
 				lives := since()
 				ends(command.ExitOK, "", "of dead runs", "clean", "-u", user.url)
 				poll.Until(t, "the run has all that it had before clean", func() bool { // between two leases it has less
@@ -208,7 +208,8 @@ func TestAUsersServerStaysAsItWas(t *testing.T) {
 	}
 }
 
-// usersRedis starts a Redis that has keys with and without a TTL, users, functions and scripts.
+// usersRedis starts a Redis and fills it as a user might: with keys with and without a TTL, users, functions and
+// scripts.
 func usersRedis(t *testing.T) usersServer {
 	server := redistest.Start(t)
 	client := server.Client(t)
@@ -248,7 +249,8 @@ func usersRedis(t *testing.T) usersServer {
 	return u
 }
 
-// everythingOn returns the whole content of a Redis, and its connections from lockbench.
+// everythingOn returns lines that describe a Redis: its keys, settings, users and functions, whether it has the script
+// whose hash is in the parameter script, and the connections of lockbench.
 func everythingOn(t *testing.T, client redis.UniversalClient, script string) []string {
 	t.Helper()
 	ctx := t.Context()
@@ -272,7 +274,7 @@ func everythingOn(t *testing.T, client redis.UniversalClient, script string) []s
 	}
 	for _, key := range keys.Val() {
 		dump, end := pipe.Dump(ctx, key), pipe.PExpireTime(ctx, key)
-		// A key of the run may have been deleted since the scan.
+		// A lockbench run may have deleted a key since KEYS listed it, so a missing key is ignored.
 		if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
 			t.Fatal(err)
 		}

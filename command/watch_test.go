@@ -25,8 +25,8 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// lookedAt is a running lockbench with pages that a test can request.
-type lookedAt struct {
+// watchedRun is a lockbench that runs in this process and serves its live page or metrics to the test.
+type watchedRun struct {
 	mu     sync.Mutex
 	said   bytes.Buffer // standard error
 	file   string       // file of the report
@@ -35,17 +35,17 @@ type lookedAt struct {
 	code   int
 }
 
-// Write collects the output of lockbench.
-func (w *lookedAt) Write(b []byte) (int, error) {
+// Write collects what lockbench prints on standard error.
+func (w *watchedRun) Write(b []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.said.Write(b)
 }
 
-// watch starts lockbench; the test ends it by calling report.
-func watch(t *testing.T, words ...string) *lookedAt {
+// watch starts lockbench with the flags in words. lockbench runs until the test calls report, or until the test ends.
+func watch(t *testing.T, words ...string) *watchedRun {
 	t.Helper()
-	w := &lookedAt{file: filepath.Join(t.TempDir(), "run.json")}
+	w := &watchedRun{file: filepath.Join(t.TempDir(), "run.json")}
 	ctx, cancel := context.WithCancel(t.Context())
 	w.end = cancel
 	words = append(words, "--no-baselines", "-o", "json="+w.file)
@@ -57,8 +57,9 @@ func watch(t *testing.T, words ...string) *lookedAt {
 	return w
 }
 
-// address returns the address that lockbench prints for the flag's page.
-func (w *lookedAt) address(t *testing.T, flag string) (found string) {
+// address waits until lockbench prints the address that it serves for the named flag, such as metrics, and returns that
+// address.
+func (w *watchedRun) address(t *testing.T, flag string) (found string) {
 	t.Helper()
 	poll.Until(t, "it says where "+flag+" is", func() bool {
 		w.mu.Lock()
@@ -71,8 +72,8 @@ func (w *lookedAt) address(t *testing.T, flag string) (found string) {
 	return found
 }
 
-// report interrupts lockbench and reads its report.
-func (w *lookedAt) report(t *testing.T) *results.Report {
+// report interrupts lockbench and returns the report that it wrote.
+func (w *watchedRun) report(t *testing.T) *results.Report {
 	t.Helper()
 	w.end()
 	w.ending.Wait()
@@ -88,7 +89,8 @@ func (w *lookedAt) report(t *testing.T) *results.Report {
 	return report
 }
 
-// prometheus starts a Prometheus that scrapes an address, and returns a function that queries a single number.
+// prometheus starts a Prometheus that scrapes an address. It returns a function that evaluates a query and returns
+// false unless the result is a single number.
 func prometheus(t *testing.T, address string, flags ...string) func(query string) (float64, bool) {
 	t.Helper()
 	at, err := url.Parse(address)
@@ -138,8 +140,8 @@ func prometheus(t *testing.T, address string, flags ...string) func(query string
 	}
 }
 
-// During a run of a driver, the live page shows its acquisitions, second by second.
-func TestTheLivePageShowsADriverWhileItRuns(t *testing.T) {
+// During a run of a driver, the live page must show the driver's acquisitions, second by second.
+func TestLivePageShowsRunningDriver(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("drivers need Linux")
 	}
@@ -169,8 +171,9 @@ func TestTheLivePageShowsADriverWhileItRuns(t *testing.T) {
 	w.report(t)
 }
 
-// TestPrometheus lets a real Prometheus scrape a run to its end. Its figures must then equal the report's, with classic
-// and with native histograms. The second run lasts until the end of the first has been scraped.
+// TestPrometheus lets a real Prometheus scrape a run to its end. The figures in Prometheus must then equal those in the
+// report, with classic and with native histograms. A second, longer run keeps lockbench alive until Prometheus has
+// scraped the final figures of the first.
 func TestPrometheus(t *testing.T) {
 	if !extent.More() {
 		t.Skip("two servers of Prometheus take 9 s of CPU: make others")
@@ -194,7 +197,8 @@ func TestPrometheus(t *testing.T) {
 		count := "lockbench_wait_seconds_count" + first
 		if kind == "native" {
 			count = "histogram_count(lockbench_wait_seconds" + first + ")"
-			// The second run, whose series comes first, has no waits yet.
+			// ask needs a single series, so the query counts the classic buckets. The query returns no series if Prometheus
+			// stored no classic bucket.
 			if _, classic := ask("count(lockbench_wait_seconds_bucket)"); classic {
 				t.Error("Prometheus took a native histogram for a classic one")
 			}
