@@ -18,15 +18,16 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// This package does not import all locks, so that a change to another lock does not invalidate Go's cached test
-// results.
+// init registers only the locks that these tests use, so that a change to any other lock does not invalidate Go's
+// cached test results of this package.
 func init() {
 	strategies.RegisterStrategy(append(baselines.Strategies(), blpop.Strategy())...)
 	strategies.RegisterStrategy(append(polled.Strategies(), redisson.Strategies()...)...)
 	strategies.RegisterStrategy(peers.Strategies()...)
 }
 
-// measured runs one strategy once and fails if the run is invalid.
+// measured measures the strategy in a single run and returns the run. change modifies the default workload before the
+// run. The test fails if the run is invalid.
 func measured(tb testing.TB, address, strategy string, change func(*workloads.Spec)) results.Run {
 	tb.Helper()
 	variants, err := strategies.ParseVariants(strategy)
@@ -50,11 +51,11 @@ func measured(tb testing.TB, address, strategy string, change func(*workloads.Sp
 	return run
 }
 
-// benchStrategies are the strategies of the default set.
+// benchStrategies are the strategies that lockbench measures by default.
 var benchStrategies = []string{"spin", "pubsub", "blpop", "redsync"}
 
-// BenchmarkLock makes b.N acquisitions of one hot key in a closed loop. It reports the same metrics and units as -o
-// benchfmt, so that benchstat can compare the two.
+// BenchmarkLock makes b.N acquisitions of one hot key in a closed loop. It reports the same metrics and units as
+// lockbench -o benchfmt, so that benchstat can compare the two outputs.
 //
 //	go test -run '^$' -bench Lock -benchtime 2000x -count 6 . | benchstat -col /strategy -row /clients -
 func BenchmarkLock(b *testing.B) {
@@ -74,7 +75,7 @@ func BenchmarkLock(b *testing.B) {
 					b.ReportMetric(float64(run.WindowNS)/float64(run.Speed.Acquisitions), "ns/op")
 					fewTurns := run.Speed.Acquisitions < 20*int64(c.clients)
 					for _, m := range results.BenchMetrics() {
-						// With few turns per client, chance dominates these figures.
+						// With fewer than 20 turns per client, chance dominates wait_p99 and jain.
 						if fewTurns && (m.Name == "wait_p99" || m.Name == "jain") {
 							continue
 						}
@@ -87,8 +88,8 @@ func BenchmarkLock(b *testing.B) {
 	}
 }
 
-// BenchmarkHarness measures the overhead of the harness: how often per second clients acquire a lock that does nothing,
-// with all measurements on.
+// BenchmarkHarness measures the overhead of the harness. Its clients acquire and release a lock that does nothing, with
+// all measurements on.
 func BenchmarkHarness(b *testing.B) {
 	for _, clients := range []int{2, 500} {
 		b.Run(fmt.Sprintf("strategy=noop/clients=%d", clients), func(b *testing.B) {

@@ -13,9 +13,11 @@ import (
 
 // Clean removes the leftovers of killed lockbench processes: containers and directories on this machine and, if an
 // address is given, keys on that Redis or the tables of --work transaction on that PostgreSQL. Other stores keep no
-// leftovers. Clean recognises the keys of all registered strategies and of those in unlisted, such as drivers. It does
-// not touch anything that belongs to a running lockbench. It returns one line for each thing that it removed or could
-// not inspect on this machine. It returns an error if it could not inspect or remove keys on the server.
+// leftovers. Clean recognises the keys of all registered strategies. unlisted adds strategies that are not registered,
+// such as those of drivers. Clean does not touch anything that belongs to a running lockbench. It returns one line for
+// each container and directory that it removed, one line for everything that it removed from the server, and one line
+// for each thing on this machine that it could not inspect. It returns an error if it could not inspect or remove keys
+// on the server.
 func Clean(ctx context.Context, at StoreOptions, unlisted ...strategies.Info) ([]string, error) {
 	swept := launch.SweepMachine(ctx)
 	on, err := sweepServer(ctx, at.options(), unlisted)
@@ -38,8 +40,7 @@ func Clean(ctx context.Context, at StoreOptions, unlisted ...strategies.Info) ([
 	return lines, errors.Join(err, ctx.Err())
 }
 
-// sweepServer removes the leftovers of dead runs from the server at the given address; without an address it does
-// nothing.
+// sweepServer removes what killed runs left on the server at the given address. Without an address it does nothing.
 func sweepServer(ctx context.Context, at store.Options, unlisted []strategies.Info) (store.Swept, error) {
 	if at.Started() {
 		return store.Swept{}, nil

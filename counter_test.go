@@ -8,9 +8,10 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// If the locks' server loses its data, a separate counter reveals the lost updates. A counter on the locks' server is
-// lost with the locks and reveals nothing.
-func TestACounterApartOutlivesTheLocks(t *testing.T) {
+// The test kills the locks' server and restarts it without its data, so several clients hold the lock at the same time.
+// A counter on a separate server must reveal the lost updates. A counter on the locks' server is lost with the locks
+// and cannot reveal them.
+func TestSeparateCounterRevealsLostUpdates(t *testing.T) {
 	t.Parallel()
 	fault, err := workloads.ParseFault("kill:at=300ms,for=10ms,data=lose")
 	if err != nil {
@@ -22,7 +23,7 @@ func TestACounterApartOutlivesTheLocks(t *testing.T) {
 	} {
 		p := plan(t, "process", "spin", func(p *lockbench.Plan) {
 			p.Workload.Clients, p.Workload.Iterations, p.Workload.Duration = 4, 0, workloads.Duration(6*time.Second)
-			// The hold is so long that no client releases before the end, however long the restart takes.
+			// The hold is so long that no client releases its lock before the run ends, however long the restart takes.
 			p.Workload.Work, p.Workload.Counter, p.Workload.Hold = workloads.WorkCounter, place,
 				workloads.Fixed(time.Minute)
 			p.Workload.Faults = []workloads.Fault{fault}

@@ -18,7 +18,8 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// together runs several generators concurrently. change may modify the plan of each and returns its context.
+// together runs n generators concurrently. change receives the index and the plan of each generator. It may modify the
+// plan, and returns the context in which that generator runs.
 func together(
 	t *testing.T, server *redistest.Server, n int, change func(int, *lockbench.Plan) context.Context,
 ) ([]*results.Report, []error) {
@@ -42,7 +43,8 @@ func together(
 	return reports, problems
 }
 
-// The connections of all generators are counted before any of them opens connections.
+// Two generators together need more connections than maxclients allows, although each alone would fit. Run must return
+// ErrConfig before any of them opens its connections.
 func TestTooManyConnectionsForGenerators(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, "--maxclients", "100")
@@ -56,7 +58,8 @@ func TestTooManyConnectionsForGenerators(t *testing.T) {
 	}
 }
 
-// The first generator reports the sum of all records; the others return their own parts.
+// Generator 0 must report the sum of the records of all generators. Each other generator must return a report of its
+// own clients.
 func TestSumOfGenerators(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -86,7 +89,8 @@ func TestSumOfGenerators(t *testing.T) {
 	var all int64
 	for _, run := range sum.Runs {
 		all += run.Speed.Acquisitions
-		// A hold counts where it ends, so one hold per generator may cross each edge of the window.
+		// A hold counts in the window in which it ends, so one hold per generator may cross each edge of the window. The
+		// numbers of acquisitions and holds may therefore differ by one for each of the three generators.
 		crossing := run.Speed.Acquisitions - run.Speed.Hold.Count
 		if run.Record.Clients != 6 || max(crossing, -crossing) > 3 || run.Speed.Handoff.Count > 0 {
 			t.Errorf("%s: %d clients, %d acquisitions, %d holds, %d handoffs", run.Title(), run.Record.Clients,
@@ -107,14 +111,15 @@ func TestSumOfGenerators(t *testing.T) {
 	}
 }
 
-// lasting makes a run long enough for the test to stop a generator in it, with little CPU load.
+// lasting makes a run last 5 s at a low CPU load, which leaves the test time to stop a generator during the run.
 func lasting(p *lockbench.Plan) {
 	p.Workload.Duration, p.Workload.Think = workloads.Duration(5*time.Second), workloads.Fixed(20*time.Millisecond)
 }
 
-// If a generator is stopped in a run, the others end and name it, and that run is invalid; earlier runs are valid.
-// Generator 0 reports the sum or, if it was stopped itself, its own part.
-func TestAGeneratorIsStopped(t *testing.T) {
+// The test stops one of three generators during the second run. The others must end and report which one was stopped.
+// The second run must be invalid, and the first run must stay valid. Generator 0 must report the sum of all generators
+// or, if it was stopped itself, only its own records.
+func TestStoppedGenerator(t *testing.T) {
 	t.Parallel()
 	for _, stopped := range []int{0, 2} {
 		t.Run(fmt.Sprint("generator ", stopped), func(t *testing.T) {
@@ -160,9 +165,9 @@ func TestAGeneratorIsStopped(t *testing.T) {
 	}
 }
 
-// If all generators are stopped, or Redis dies, the first still reports the complete earlier runs and its own part of
-// the last run.
-func TestAllGeneratorsEnd(t *testing.T) {
+// If all generators are stopped, or Redis dies, generator 0 must still report the complete earlier runs and its own
+// part of the last run.
+func TestReportAfterAllGeneratorsStop(t *testing.T) {
 	t.Parallel()
 	for name, kill := range map[string]bool{"stopped": false, "Redis dies": true} {
 		t.Run(name, func(t *testing.T) {
@@ -200,8 +205,9 @@ func TestAllGeneratorsEnd(t *testing.T) {
 	}
 }
 
-// Only the counters show whether clients of different generators excluded each other.
-func TestGeneratorsLoseUpdates(t *testing.T) {
+// Two generators increment one shared counter. With noop, which excludes no client, updates must be lost; with spin,
+// none. A figure that no generator measured must be –, not 0.
+func TestLostUpdatesAcrossGenerators(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	figure := func(run results.Run, name string) string {
@@ -248,7 +254,7 @@ func TestGeneratorsLoseUpdates(t *testing.T) {
 	}
 }
 
-// homely is a lock that excludes only clients of the same process and also issues its fencing tokens per process.
+// homely is a lock that excludes only clients of the same generator. Each generator also counts its own fencing tokens.
 type homely struct {
 	taken chan struct{}
 	token int64
@@ -278,9 +284,9 @@ func (l homelyLease) Release(context.Context) error {
 	return nil
 }
 
-// The merged report detects that clients of different generators held a lock at the same time, which no single
-// generator can see. It reports no overlap for a lock that excludes all clients.
-func TestGeneratorsOverlap(t *testing.T) {
+// The merged report must detect that clients of different generators held a lock at the same time, which no single
+// generator can see. It must report no overlap for a lock that excludes all clients.
+func TestOverlapsAcrossGenerators(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	claims := strategies.Claims{Exclusion: true, Fencing: true}

@@ -10,19 +10,20 @@ import (
 	"testing"
 )
 
-// room is a group of packages at the same position in the order of imports.
+// room is a group of packages with the same position in the order of imports. The same rules determine what they may
+// import.
 type room struct {
 	name     string
 	packages []string // patterns of path.Match, below the module
-	// sees are the rooms that this room may import in addition to itself; nil means all earlier rooms that are not
-	// hidden.
+	// sees lists the rooms that this room may import in addition to itself. If it is nil, the room may import all earlier
+	// rooms that are not hidden.
 	sees []string
 	// hidden, if not nil, lists the only rooms that may import this room.
 	hidden []string
 }
 
-// house is the order of imports: a package imports only packages of earlier rooms, or of those in its room's sees.
-// The first pattern that matches a package determines its room, so exact names come first.
+// house is the order of imports. A package may import only packages of earlier rooms or, if its room sets sees, of the
+// rooms in sees. The first pattern that matches a package determines its room, so exact names come first.
 var house = []room{
 	{name: "helpers", packages: []string{
 		"internal", "internal/words", "internal/layout", "internal/replies",
@@ -96,7 +97,7 @@ var house = []room{
 
 const modulePath = "github.com/lockbench/lockbench"
 
-// roomOf returns the index of a package's room in house; -1 if it has none.
+// roomOf returns the index of a package's room in house, or -1 if it has none.
 func roomOf(pkg string) int {
 	return slices.IndexFunc(house, func(r room) bool {
 		return slices.ContainsFunc(r.packages, func(pattern string) bool {
@@ -106,8 +107,8 @@ func roomOf(pkg string) int {
 	})
 }
 
-// maySee reports whether packages of one room may import those of another.
-func maySee(from, to room) bool {
+// mayImport reports whether packages of one room, from, may import packages of another room, to.
+func mayImport(from, to room) bool {
 	if from.name == to.name || from.sees != nil {
 		return from.name == to.name || slices.Contains(from.sees, to.name)
 	}
@@ -115,7 +116,7 @@ func maySee(from, to room) bool {
 	return place(to.name) < place(from.name) && (to.hidden == nil || slices.Contains(to.hidden, from.name))
 }
 
-// against lists the imports that violate the order.
+// against returns one line for each import that violates the order of house, and for each package without a room.
 func against(imports map[string][]string) []string {
 	var wrong []string
 	for _, pkg := range slices.Sorted(maps.Keys(imports)) {
@@ -125,7 +126,7 @@ func against(imports map[string][]string) []string {
 			continue
 		}
 		for _, imported := range imports[pkg] {
-			if to := roomOf(imported); to >= 0 && !maySee(house[from], house[to]) {
+			if to := roomOf(imported); to >= 0 && !mayImport(house[from], house[to]) {
 				wrong = append(wrong, fmt.Sprintf("%s (%s) imports %s (%s)", pkg, house[from].name, imported,
 					house[to].name))
 			}
@@ -134,7 +135,7 @@ func against(imports map[string][]string) []string {
 	return wrong
 }
 
-// below returns a package's path below the module; false for a package of another module.
+// below returns a package's path relative to the module. It returns false for a package of another module.
 func below(importPath string) (string, bool) {
 	if importPath == modulePath {
 		return "", true
@@ -142,7 +143,6 @@ func below(importPath string) (string, bool) {
 	return strings.CutPrefix(importPath, modulePath+"/")
 }
 
-// list returns the output of go list.
 func list(t *testing.T, args ...string) string {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "go", append([]string{"list"}, args...)...).Output()
@@ -152,7 +152,7 @@ func list(t *testing.T, args ...string) string {
 	return string(out)
 }
 
-// imported returns the imports of every package, without those of its tests.
+// imported maps each package of this module to the packages of this module that it imports, other than in its tests.
 func imported(t *testing.T) map[string][]string {
 	t.Helper()
 	all := map[string][]string{}
@@ -169,14 +169,14 @@ func imported(t *testing.T) map[string][]string {
 	return all
 }
 
-func TestPackagesImportWhatStandsBeforeThem(t *testing.T) {
+func TestPackagesImportOnlyLowerLayers(t *testing.T) {
 	t.Parallel()
 	for _, wrong := range against(imported(t)) {
 		t.Error(wrong)
 	}
 }
 
-func TestImportsAgainstTheRuleAreFound(t *testing.T) {
+func TestForbiddenImportsAreDetected(t *testing.T) {
 	t.Parallel()
 	for _, planted := range [][2]string{
 		{"internal/engine", "internal/store/redis/servers"},
@@ -206,9 +206,9 @@ func TestImportsAgainstTheRuleAreFound(t *testing.T) {
 	}
 }
 
-// A program that only imports lockbench compiles no renderer, nothing that starts containers, no client of other
+// A program that imports only lockbench must compile no renderer, nothing that starts containers, no client of other
 // stores, and no locks except those of the baselines.
-func TestTheLibraryCompilesNoRendererAndNoLock(t *testing.T) {
+func TestLibraryImportsNoRendererAndNoLock(t *testing.T) {
 	t.Parallel()
 	baselines := []string{"strategies/baselines"}
 	strangers := []string{
@@ -230,9 +230,9 @@ func TestTheLibraryCompilesNoRendererAndNoLock(t *testing.T) {
 	}
 }
 
-// A module that tests its lock with the conformance suite needs few other modules. go mod tidy considers the files of
-// all build tags.
-func TestTheSuiteNeedsFewModules(t *testing.T) {
+// A module that tests its lock with the conformance suite must need only the modules in want. This must hold for every
+// build tag, because go mod tidy considers the files of all tags.
+func TestSuiteNeedsFewModules(t *testing.T) {
 	t.Parallel()
 	want := []string{
 		"github.com/anishathalye/porcupine", "github.com/cespare/xxhash/v2", modulePath, "github.com/redis/go-redis/v9",
@@ -248,8 +248,9 @@ func TestTheSuiteNeedsFewModules(t *testing.T) {
 	}
 }
 
-// The program that make demo builds has go-redis as its only client; the one that make build builds has all clients.
-func TestOnlyTheTagLeavesClientsOut(t *testing.T) {
+// The program that "make demo" builds must contain go-redis as its only client. The program that "make build" builds
+// must contain all clients.
+func TestRedisonlyTagOmitsOtherClients(t *testing.T) {
 	t.Parallel()
 	compiled := func(tags string) string { return list(t, "-deps", "-tags", tags, "./cmd/lockbench") }
 	demo, whole := compiled("redisonly"), compiled("")

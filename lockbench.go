@@ -25,7 +25,7 @@ var (
 	ErrConfig = store.ErrConfig
 )
 
-// Plan describes a measurement.
+// Plan describes what Run measures: the strategies, their workload, the number of rounds and the servers.
 type Plan struct {
 	Strategies []strategies.Variant
 	Workload   workloads.Spec
@@ -33,27 +33,30 @@ type Plan struct {
 	Sweep  []workloads.Point
 	Rounds int // runs of each strategy at each point, interleaved; at least 1
 	Redis  StoreOptions
-	// Stores has the options of stores other than Redis, keyed by the names in Info.Store. lockbench starts a store that
-	// has no options. A program can use only the stores that it imports; package lockbench/stores imports all of them.
+	// Stores holds the options of stores other than Redis, keyed by the names in Info.Store. If a strategy needs a store
+	// that has no options, Run starts the store. A program can use only the stores that it imports; package
+	// lockbench/stores imports all of them.
 	Stores    map[string]StoreOptions
 	Baselines bool           // measure the baselines first
 	Progress  func(Progress) // called from one goroutine at a time; may be nil
 	// Watch receives the report so far, and the open waits of its last run, once a second and at the end of each run. The
-	// last run of the report is the one under way. Watch must not change the report. It is called from one goroutine at a
+	// last run of the report is the one under way. Watch must not change the report, and is called from one goroutine at a
 	// time. A run with a driver includes each client's cycles only up to that client's last report. Watch may be nil.
 	Watch func(*results.Report, []results.Wait)
 	// Ended receives, at the end of each run, a report of the runs that have ended. Ended may keep and change that report,
-	// which lacks only the data that Run adds at its end. Ended is called from one goroutine at a time and may be nil.
+	// which lacks only the data that Run adds before it returns. Ended is called from one goroutine at a time and may be
+	// nil.
 	Ended func(*results.Report)
-	// Logf receives messages about slow steps before the first run, such as pulling or building an image; nil discards
-	// them. It is called from one goroutine at a time.
+	// Logf receives messages about slow steps before the first run, such as pulling or building an image. If Logf is nil,
+	// the messages are discarded. Logf is called from one goroutine at a time.
 	Logf func(format string, args ...any)
 
-	// Generators describes several generators that share the locks and begin every run together.
+	// Generators is the group of processes that share the locks and begin every run together; the zero value means this
+	// process alone.
 	Generators Generators
 }
 
-// StoreOptions describe the servers of a store, such as Redis.
+// StoreOptions describes the servers of a store such as Redis: where they are or how to start them, and how to connect.
 type StoreOptions struct {
 	// Address is "auto", "container", "process", image:NAME, process:PROGRAM or a URL of the store: redis://, rediss://,
 	// etcd://, postgres:// or zk://. Commas separate several URLs: independent nodes, a primary with its replicas, or some
@@ -69,8 +72,8 @@ type StoreOptions struct {
 	CertFile, KeyFile string
 	Password          string // for addresses that contain no password; never printed
 	Image             string // of the container; "" means redis:8 or, for other stores, the locally built image
-	// Durability is memory, default or fsync: it determines which data a crash of a started server may lose. "" means
-	// memory for Redis and the store's own default for other stores.
+	// Durability determines which data a crash of a started server may lose. Its values are memory, default and fsync. ""
+	// means memory for Redis and the store's own default for other stores.
 	Durability string
 	// AllowFaults lets the workload's faults disturb servers that lockbench did not
 	// start.
@@ -85,18 +88,20 @@ func (r StoreOptions) options() store.Options {
 	}
 }
 
-// Progress describes what a run is doing.
+// Progress describes how far Run has progressed: the current run and its phase, and the expected time until the end of
+// all runs.
 type Progress struct {
-	Run, Runs int    // from 1
-	Strategy  string // followed by the point in a sweep
+	Run, Runs int    // number of the current run, from 1, and of all runs; 0 before the first run
+	Strategy  string // of the current run; in a sweep the point follows
 	Round     int
-	// start, baselines, prepare, warm-up, measure, drain or verify, or a message while the servers do not answer
+	// Phase is start, baselines, prepare, warm-up, measure, drain or verify, or a message while the servers do not reply.
 	Phase     string
 	Last      *results.Slice // the window's last second; nil at its beginning and outside it
 	Remaining time.Duration  // expected time from the beginning of this run to the end of all runs
 }
 
-// Generators are lockbench processes that measure together. They synchronise through the Redis that they measure.
+// Generators describes a group of lockbench processes that measure together, and the place of this process in the
+// group. The processes synchronise through the Redis that they measure.
 type Generators struct {
 	Number int // number of generators; 0 or 1 means only this one
 	// Index is the index of this generator, from 0; a negative Index takes any free one. A single generator ignores it.
@@ -105,7 +110,7 @@ type Generators struct {
 	Patience time.Duration // how long a generator waits for a missing one; 0 means two minutes
 }
 
-// carried converts the plan to that of package session.
+// carried converts the plan to a session.Plan.
 func (p Plan) carried() session.Plan {
 	stores := map[string]store.Options{store.Redis: p.Redis.options()}
 	for name, options := range p.Stores {
@@ -125,7 +130,7 @@ func (p Plan) carried() session.Plan {
 // Validate returns all errors of the plan, joined.
 func (p Plan) Validate() error { return p.carried().Validate() }
 
-// Titles returns the names of the strategies in the report; in a sweep they include the points.
+// Titles returns the names of the strategies in the report. In a sweep, each strategy has one title for each point.
 func (p Plan) Titles() []string { return p.carried().Titles() }
 
 // Warnings lists settings that are allowed but rarely intended.
@@ -139,9 +144,9 @@ func (p Plan) Expected() time.Duration { return p.carried().Expected() }
 // strategy in every round, and cleans up.
 //
 // With several generators, generator 0 returns the merged report of all; every other generator returns a report of its
-// own clients, with Report.Shared set. If a generator does not start, dies or is stopped, Run returns an error that
-// wraps ErrGenerator in the others. Generator 0 returns the data received so far even if it is stopped or Redis stops
-// answering.
+// own clients, with Report.Shared set. If a generator does not start, dies or is stopped, Run in the other generators
+// returns an error that wraps ErrGenerator. Generator 0 returns the data received so far even if it is stopped or Redis
+// stops answering.
 //
 // If Run fails, it still returns a report of the earlier measurements. The report is nil if no server could be opened
 // or if the preflight found trouble, such as limits that are too small. If the plan has no seed, Run draws one and
@@ -151,9 +156,9 @@ func Run(ctx context.Context, plan Plan) (*results.Report, error) {
 	return session.Run(ctx, plan.carried())
 }
 
-// Preflight tries each operation that Run needs once on the plan's servers. It returns its findings and a description
-// of Redis. Run begins with the same checks: Run fails if a finding is a results.Trouble, and its report has a warning
-// for each results.Note. Preflight returns an error if it could not complete the checks or ctx ended.
+// Preflight tries, once each, the operations that Run needs on the plan's servers. It returns its findings and a
+// description of Redis. Run begins with the same checks: Run fails if a finding is a results.Trouble, and its report
+// has a warning for each results.Note. Preflight returns an error if it could not complete the checks or ctx ended.
 func Preflight(ctx context.Context, plan Plan) ([]results.Symptom, results.Redis, error) {
 	return session.Preflight(ctx, plan.carried())
 }

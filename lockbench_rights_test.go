@@ -17,8 +17,8 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// service creates a Redis user with the rights that a strategy needs except some, and returns the server's address for
-// that user.
+// service creates a Redis user with the rights that a strategy needs, and returns the server's address for that user.
+// The parameter without lists further ACL rules for the user, such as -get.
 func service(t *testing.T, server *redistest.Server, strategy string, without ...string) (address string) {
 	t.Helper()
 	s, err := strategies.Lookup(strategy)
@@ -44,8 +44,8 @@ func briefly(p *lockbench.Plan) {
 	p.Workload.Clients, p.Workload.Hold = 4, workloads.Fixed(10*time.Millisecond)
 }
 
-// The rights that lockbench list prints suffice for a run.
-func TestARunAsAUserWithFewRights(t *testing.T) {
+// A user with exactly the rights that lockbench list prints for a strategy must be able to run it.
+func TestListedRightsAreSufficient(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	for _, strategy := range []string{"pubsub", "spin", "setnx"} {
@@ -54,7 +54,7 @@ func TestARunAsAUserWithFewRights(t *testing.T) {
 			t.Fatalf("%s: %v", strategy, err)
 		}
 		run := report.Runs[0]
-		// A busy machine may read the server too late for such a short window.
+		// Do not require valid figures: on a busy machine the server's counters may be read too late for such a short window.
 		if run.Failure != "" || run.Speed.Acquisitions == 0 || run.Safety.Overlaps > 0 {
 			t.Errorf("%s: %q, %d acquisitions", strategy, run.Failure, run.Speed.Acquisitions)
 		}
@@ -64,8 +64,9 @@ func TestARunAsAUserWithFewRights(t *testing.T) {
 	}
 }
 
-// Missing rights are reported for every strategy before the first run, and no key is left.
-func TestMissingRightsAreNamedBeforehand(t *testing.T) {
+// The user has the rights of pubsub except one. Run must report the missing rights of pubsub and of setnx before the
+// first run, and must leave no key.
+func TestMissingRightsAreReportedBeforeRuns(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	for _, test := range []struct {
@@ -92,9 +93,9 @@ func TestMissingRightsAreNamedBeforehand(t *testing.T) {
 	}
 }
 
-// The rights that lockbench declares for itself suffice for every figure, and a figure is missing without any one of
-// them.
-func TestRightsToMeasure(t *testing.T) {
+// A user with exactly the rights that lockbench declares for itself must get every figure without a refused command.
+// Without any one of these rights, the server must refuse a command of lockbench.
+func TestMeasurementRights(t *testing.T) {
 	t.Parallel()
 	refused := func(change func(*lockbench.Plan), without ...string) (report *results.Report, entries int, err error) {
 		server := redistest.Start(t)
@@ -143,7 +144,8 @@ func TestRightsToMeasure(t *testing.T) {
 	var all sync.WaitGroup
 	for _, right := range servers.MeasuringRights() {
 		if right == "+config|get" || right == "+get" || right == "+del" {
-			// Before Redis 7 the first is needed because INFO lacks the limit. setnx itself needs the others.
+			// Skip CONFIG GET, which lockbench uses only before Redis 7, because INFO lacks maxclients there. Skip GET and DEL,
+			// because setnx itself uses them.
 			continue
 		}
 		all.Go(func() {

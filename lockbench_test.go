@@ -27,12 +27,13 @@ import (
 func TestMain(m *testing.M) {
 	poll.ManyAtATime()
 	servers.Quiet()
-	// After a server's death go-redis tries to reconnect once a second, and notices only then that its pool has been
-	// closed.
+	// go-redis tries once a second to reconnect to a dead server. The goroutine that tries ends only at its next try after
+	// its pool has been closed, so it does not count as a leak.
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"))
 }
 
-// plan returns a plan for short runs of the listed strategies on a server.
+// plan returns a plan for short runs on the server at address. list contains the strategies, separated by commas. If
+// change is not nil, it modifies the plan.
 func plan(t *testing.T, address, list string, change func(*lockbench.Plan)) lockbench.Plan {
 	t.Helper()
 	variants, err := strategies.ParseVariants(list)
@@ -59,7 +60,7 @@ func order(runs []results.Run) []string {
 	return names
 }
 
-func TestEveryRoundRunsEveryStrategyInAnOrderOfTheSeed(t *testing.T) {
+func TestSeedDeterminesOrderOfStrategies(t *testing.T) {
 	run := func(seed int64) *results.Report {
 		report, err := lockbench.Run(t.Context(), plan(t, "", "noop,local", func(p *lockbench.Plan) {
 			p.Rounds, p.Workload.Seed = 6, seed
@@ -90,7 +91,7 @@ func TestEveryRoundRunsEveryStrategyInAnOrderOfTheSeed(t *testing.T) {
 	}
 }
 
-func TestAReportIsComplete(t *testing.T) {
+func TestReportIsComplete(t *testing.T) {
 	server := redistest.Start(t)
 	complete := plan(t, server.URL(), "spin,pubsub,blpop,redsync", func(p *lockbench.Plan) { p.Baselines = true })
 	report, err := lockbench.Run(t.Context(), complete)
@@ -113,7 +114,8 @@ func TestAReportIsComplete(t *testing.T) {
 			t.Errorf("%s: %+v", run.Strategy, run)
 			continue
 		}
-		// On a busy machine the readings may come too late for such a short window.
+		// On a busy machine, the server's counters may be read too late for such a short window, so missing counters do not
+		// fail the test.
 		if run.Labels.Has(results.NoServerCounts) {
 			t.Logf("%s: %v", run.Strategy, run.Labels)
 		} else if known := run.Effort.Attempts != nil; run.Server.Window == nil ||
@@ -130,7 +132,7 @@ func TestAReportIsComplete(t *testing.T) {
 	}
 }
 
-func TestTooSmallLimitsAreNamedBeforehand(t *testing.T) {
+func TestLimitsAreCheckedBeforeRuns(t *testing.T) {
 	server := redistest.Start(t, "--maxclients", "100")
 	began := server.Client(t).Info(t.Context(), "commandstats").Val()
 	_, err := lockbench.Run(t.Context(), plan(t, server.URL(), "blpop,spin",
@@ -153,7 +155,7 @@ func TestTooSmallLimitsAreNamedBeforehand(t *testing.T) {
 	}
 }
 
-func TestAnUnreachableRedisIsSaid(t *testing.T) {
+func TestUnreachableRedisIsReported(t *testing.T) {
 	began := time.Now()
 	report, err := lockbench.Run(t.Context(), plan(t, "redis://user:secret@127.0.0.1:1", "spin", nil))
 	if !errors.Is(err, lockbench.ErrUnreachable) || report != nil {
@@ -167,7 +169,7 @@ func TestAnUnreachableRedisIsSaid(t *testing.T) {
 	}
 }
 
-func TestARedisThatDiesLeavesWhatWasMeasured(t *testing.T) {
+func TestReportAfterRedisDies(t *testing.T) {
 	server := redistest.Start(t)
 	report, err := lockbench.Run(context.Background(),
 		plan(t, server.URL(), "spin,pubsub,blpop,redsync", func(p *lockbench.Plan) {
@@ -186,16 +188,17 @@ func TestARedisThatDiesLeavesWhatWasMeasured(t *testing.T) {
 	}
 }
 
-// demanding is a lock that needs a newer Redis than exists.
+// demanding is a lock that needs a Redis version that does not exist yet, so every server is too old for it.
 type demanding struct{ closable }
 
 const lacking = "demanding needs Redis 99, this is older"
 
 func (demanding) Prepare(context.Context, []string) error { return goredis.Unsupported(lacking) }
 
-// A strategy is left out before any measurement if it does not fit the servers, needs a newer server, or cannot be
-// opened. The report gives the reason, and the other strategies still run. If no strategy remains, the session fails.
-func TestWhatCannotRunIsLeftOut(t *testing.T) {
+// A strategy must be left out before any measurement if it does not fit the servers, needs a newer server, or cannot be
+// opened. The report must give the reason, and the other strategies must still run. If no strategy remains, Run must
+// fail.
+func TestUnusableStrategiesAreLeftOut(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	unsafe := errors.New("no key to the safe")
@@ -244,7 +247,7 @@ func TestWhatCannotRunIsLeftOut(t *testing.T) {
 	}
 }
 
-// closable is a lock that admits every client until it is closed, and no client afterwards.
+// closable is a lock that admits every client until the value of closed becomes true, and no client afterwards.
 type closable struct{ closed *atomic.Bool }
 
 func (g closable) Acquire(ctx context.Context, _ string) (strategies.Lease, error) {
@@ -257,7 +260,7 @@ func (g closable) Acquire(ctx context.Context, _ string) (strategies.Lease, erro
 func (g closable) Release(context.Context) error { return nil }
 func (g closable) Close() error                  { return nil }
 
-func TestTheProgressOfASweepNamesThePoint(t *testing.T) {
+func TestSweepProgressNamesThePoint(t *testing.T) {
 	var seen []string
 	_, err := lockbench.Run(t.Context(), plan(t, "", "noop", func(p *lockbench.Plan) {
 		for _, clients := range []int{1, 2} {
@@ -277,7 +280,7 @@ func TestTheProgressOfASweepNamesThePoint(t *testing.T) {
 	}
 }
 
-func TestAnInterruptedSessionKeepsItsRuns(t *testing.T) {
+func TestInterruptedSessionKeepsRuns(t *testing.T) {
 	closed := new(atomic.Bool) // in the second run, which then lasts until it is interrupted
 	lock := strategies.Unlisted(strategies.Info{Name: "gate"},
 		func(strategies.Config) (closable, error) { return closable{closed}, nil })

@@ -31,7 +31,7 @@ func rights(t *testing.T, p lockbench.Plan) results.Symptom {
 	return found[i]
 }
 
-// onOneNode are the strategies that lock on one Redis.
+// onOneNode returns the names of the strategies that lock on a single Redis node.
 func onOneNode() (names []string) {
 	for _, s := range strategies.All() {
 		if s.Info.OnRedis() && s.Info.Nodes == 1 && !s.Info.OnlyCounter {
@@ -41,9 +41,10 @@ func onOneNode() (names []string) {
 	return names
 }
 
-// For a user without rights the preflight lists every command that each strategy declares, so it checks all of them.
-// With the rights that lockbench list prints it finds no trouble, and it leaves no key.
-func TestEveryDeclaredRightIsAskedFor(t *testing.T) {
+// For a user without rights, the preflight must report every command that each strategy declares, which proves that it
+// checks them all. For a user with the rights that lockbench list prints, it must find no trouble. It must leave no
+// key.
+func TestPreflightChecksEveryDeclaredRight(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	client := server.Client(t)
@@ -67,7 +68,8 @@ func TestEveryDeclaredRightIsAskedFor(t *testing.T) {
 				t.Errorf("%s needs %s, but the preflight reports: %s", name, command, told)
 			}
 		}
-		enough, all := rights(t, plan(t, service(t, server, name), name, nil)), "1 of 1 strategies could acquire and release"
+		all := "1 of 1 strategies could acquire and release a lock"
+		enough := rights(t, plan(t, service(t, server, name), name, nil))
 		if enough.State != results.Well || !slices.Equal(enough.Says, []string{all}) {
 			t.Errorf("with the rights that list prints the preflight of %s reports %+v", name, enough)
 		}
@@ -77,7 +79,7 @@ func TestEveryDeclaredRightIsAskedFor(t *testing.T) {
 	}
 }
 
-// clumsy is a lock whose operation named in fails returns an error.
+// clumsy is a lock in which one operation always returns an error. The field fails names that operation.
 type clumsy struct {
 	closable
 	fails string
@@ -95,8 +97,9 @@ func (c clumsy) Acquire(context.Context, string) (strategies.Lease, error) {
 }
 func (c clumsy) Release(context.Context) error { return c.failure("Release") }
 
-// The preflight does not count a lock that cannot be acquired or released as usable.
-func TestWhatCannotReleaseDoesNotCount(t *testing.T) {
+// A lock that fails to acquire or to release must not count as usable: the preflight must report results.Trouble and
+// quote the lock's error, and Run must return ErrConfig.
+func TestPreflightRequiresAcquireAndRelease(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	for _, fails := range []string{"Acquire", "Release", "nothing"} {
@@ -123,9 +126,9 @@ func TestWhatCannotReleaseDoesNotCount(t *testing.T) {
 	}
 }
 
-// A driver may declare arbitrary rights for its strategy. The preflight still touches no keys or channels without
-// lockbench's prefix.
-func TestThePreflightTouchesNoNamesOfOthers(t *testing.T) {
+// A driver may declare arbitrary rights for its strategy. Even so, the preflight must not touch keys or channels
+// without lockbench's prefix.
+func TestPreflightTouchesOnlyOwnNames(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	client := server.Client(t)
@@ -146,7 +149,8 @@ func TestThePreflightTouchesNoNamesOfOthers(t *testing.T) {
 	}
 }
 
-// Generators need more rights than a single run, and each generator reports all missing ones.
+// Several generators need more rights than a single process. At least one generator must report every missing right.
+// The other may instead report that the first one has ended.
 func TestRightsOfGenerators(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)

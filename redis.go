@@ -12,7 +12,7 @@ import (
 // Validate returns all errors that it can find without contacting a server, joined. Each error names its flag.
 func (r StoreOptions) Validate() error { return redis.Store{}.Validate(r.options()) }
 
-// Redis is a Redis deployment that several calls of Run can share, in this process or in others.
+// Redis is a Redis deployment that several calls to Run can share, in this process or in others.
 type Redis struct {
 	server  *servers.Server
 	options StoreOptions

@@ -13,7 +13,7 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-func TestWhatIsMeasuredKeepsToTheSchemaAndComesBackWhole(t *testing.T) {
+func TestMeasuredReportMatchesSchema(t *testing.T) {
 	server := redistest.Start(t)
 	report, err := lockbench.Run(t.Context(),
 		plan(t, server.URL(), "spin,redsync,local", func(p *lockbench.Plan) { p.Baselines = true }))

@@ -11,7 +11,7 @@ import (
 	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
-// The strategy on-five declares that it needs five nodes; otherwise it is spin.
+// init registers on-five, a copy of spin that declares that it needs five nodes.
 func init() {
 	spin, err := strategies.NewVariant("spin", nil)
 	if err != nil {
@@ -24,7 +24,8 @@ func init() {
 	})
 }
 
-// Each topology runs the strategies that fit it and gives the reason for the others.
+// On each topology, Run must measure the strategies that fit the topology, and give a reason for each strategy that it
+// leaves out.
 func TestTopologies(t *testing.T) {
 	for topology, want := range map[string]struct {
 		left  string
@@ -54,7 +55,8 @@ func TestTopologies(t *testing.T) {
 				t.Errorf("Redis is %+v", report.Redis)
 			}
 			for _, run := range report.Runs {
-				// This does not check the window, because it is short and a busy machine may read the server too late.
+				// Check the counts of the whole run, because on a busy machine the server's counters may be read too late for the
+				// short window.
 				if whole := run.Server.Whole; whole == nil || whole.Acquisitions == 0 ||
 					len(whole.Nodes) != want.nodes {
 					t.Errorf("%s: server counts %+v", run.Strategy, whole)

@@ -49,7 +49,6 @@ func (shelfLayout) Impossible(all []workloads.Fault) []error {
 	return nil
 }
 
-// shelfServer is a started shelf.
 type shelfServer struct {
 	shelfLayout
 	store.Without
@@ -59,7 +58,6 @@ type shelfServer struct {
 	closed   bool
 }
 
-// command executes a command and counts it.
 func (s *shelfServer) command(do func(owners map[string]string)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -151,8 +149,9 @@ func (l shelfLease) Release(context.Context) error {
 	return nil
 }
 
-// The packages that drive locks need no code for a particular store: even this one in memory works.
-func TestAnyStoreWillDo(t *testing.T) {
+// The packages that drive locks must not depend on a particular store, so a run must work with shelf, which keeps its
+// keys in this process.
+func TestRunOnInMemoryStore(t *testing.T) {
 	name := rand.Text() // a new name for each run of the test
 	info := strategies.Info{
 		Name: "on-a-shelf", Store: name, Capacity: 1, Nodes: 1,
@@ -200,8 +199,8 @@ func TestAnyStoreWillDo(t *testing.T) {
 	}
 }
 
-// A strategy returns an error if the nodes are not of its store's type.
-func TestAStrategyNeedsItsStore(t *testing.T) {
+// The store has nodes of the type *shelfServer, but the strategy expects int. Run must return an error, not panic.
+func TestStrategyRejectsOtherStores(t *testing.T) {
 	name := rand.Text()
 	lock := strategies.Unlisted(strategies.Info{Name: "on-another", Store: name, Capacity: 1, Nodes: 1},
 		func(strategies.ConfigOf[int]) (shelfLock, error) { return shelfLock{}, nil })

@@ -1,7 +1,8 @@
 //go:build !redisonly
 
 // Package docker lets lockbench start servers in containers, with testcontainers. A program that measures only existing
-// servers, or processes that lockbench starts, does not import it, and so does not compile a client for containers:
+// servers, or servers that lockbench starts as processes, needs no client for containers and does not import this
+// package. Other programs import it for its side effect:
 //
 //	import _ "github.com/lockbench/lockbench/docker"
 package docker

@@ -8,8 +8,9 @@ import (
 	"testing"
 )
 
-// A file that another user may have put into a server's folder, or could change there, is not started.
-func TestNoServerOfOthersIsStarted(t *testing.T) {
+// The test gives another user control over a file or a directory of a server's program. other-server.sh must then
+// refuse to start the program.
+func TestUntrustedServerFilesAreNotStarted(t *testing.T) {
 	const other = 65534
 	for name, plant := range map[string]func(folder, program string) error{
 		"":                             func(string, string) error { return nil },

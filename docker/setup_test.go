@@ -1,4 +1,4 @@
-// Package docker_test runs setup.sh on machines of all kinds, which it simulates with stubs.
+// Package docker_test runs setup.sh on simulated machines, on which stubs replace most programs.
 package docker_test
 
 import (
@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// machine is a PATH with only the basic commands of a shell and stubs that record their calls.
+// machine simulates a machine. Its directory path serves as $PATH. The directory contains a few basic shell commands,
+// and stubs that record their calls.
 type machine struct {
 	t    *testing.T
 	path string
@@ -28,8 +29,8 @@ func newMachine(t *testing.T, stubs map[string]string) machine {
 			t.Fatal(err)
 		}
 	}
-	// The user is not root, and sudo runs its arguments. Stubs change nothing on this machine: they install programs as
-	// further stubs, and only if policy-rc.d forbids the start of services.
+	// The simulated user is not root. No stub changes the real machine: a stub that installs a program only creates
+	// another stub. It does so only if policy-rc.d keeps the program's service from starting.
 	m.stub("id", "echo 1000")
 	for name, body := range stubs {
 		m.stub(name, body)
@@ -47,7 +48,7 @@ func (m machine) stub(name, body string) {
 
 func (m machine) policy() string { return filepath.Join(m.path, "policy-rc.d") }
 
-// run runs setup.sh. It returns the calls of stubs, the output, and whether it succeeded.
+// run runs setup.sh. It returns the recorded calls to stubs, the output, and whether setup.sh succeeded.
 func (m machine) run(args ...string) (calls, said string, ok bool) {
 	m.t.Helper()
 	file := filepath.Join(m.t.TempDir(), "calls")
@@ -169,8 +170,8 @@ func TestSetup(t *testing.T) {
 	}
 }
 
-// setup.sh engine reports whether a container engine works.
-func TestSetupSaysWhetherAnEngineWorks(t *testing.T) {
+// "setup.sh engine" must succeed if and only if docker works.
+func TestSetupReportsContainerEngine(t *testing.T) {
 	for docker, want := range map[string]bool{works: true, fails: false} {
 		if calls, said, ok := newMachine(t, map[string]string{"docker": docker}).run("engine"); ok != want {
 			t.Errorf("where docker does %q, it says %v: %s%s", docker, ok, said, calls)
@@ -178,7 +179,7 @@ func TestSetupSaysWhetherAnEngineWorks(t *testing.T) {
 	}
 }
 
-// setup.sh stores installs exactly the missing stores.
+// "setup.sh stores" must install the missing stores and no others.
 func TestSetupOfStores(t *testing.T) {
 	for name, test := range map[string]struct {
 		stubs  map[string]string
@@ -247,7 +248,8 @@ func TestSetupOfStores(t *testing.T) {
 	}
 }
 
-// offline returns the stubs of a machine that has Docker and a redis-server but no access to a registry.
+// offline returns the stubs of a machine that has redis-server but no access to an image registry or to packages. The
+// parameter docker is the script of its docker stub.
 func offline(docker string) map[string]string {
 	return map[string]string{
 		"docker": docker, "ldd": ldd, "apt-get": fails,
@@ -255,7 +257,8 @@ func offline(docker string) map[string]string {
 	}
 }
 
-// The image is built once, and again if the server has changed.
+// setup.sh must build the offline image at its first call, reuse it at later calls, and build it again if a library of
+// redis-server has changed.
 func TestOfflineImage(t *testing.T) {
 	m := newMachine(t, offline(noRegistry))
 	build := func() bool {

@@ -15,7 +15,7 @@ import (
 	"github.com/lockbench/lockbench/strategies/locktest"
 )
 
-// TestLanguages writes docs/evidence/LANGUAGES.md from the reports that make languages writes to bin/languages.
+// TestLanguages writes docs/evidence/LANGUAGES.md from the reports that "make languages" writes to bin/languages.
 func TestLanguages(t *testing.T) {
 	root := os.Getenv("LOCKBENCH_LANGUAGES")
 	if root == "" {
@@ -59,14 +59,14 @@ func found(t *testing.T, root, pattern string) (texts []string) {
 	return texts
 }
 
-// driverFigures collects the figures of all drivers.
+// driverFigures collects the reports of all drivers for the table, by driver and number of clients.
 type driverFigures struct {
 	drivers []string // in the order of the table
 	cells   map[string][]cell
 	reports []*results.Report
 }
 
-// cell has the figures of one driver with one number of clients.
+// cell holds the figures of one row of the table: one driver with one number of clients.
 type cell struct {
 	clients int
 	results.Summary
@@ -86,7 +86,7 @@ func (p *driverFigures) add(report *results.Report) {
 	}
 }
 
-// columns lists the columns of the table, with their metrics.
+// columns lists the figures in the table: the title of each column, and the metric that it shows.
 var columns = []struct{ title, metric string }{
 	{"acquisitions/s", "acq_per_s"},
 	{"wait p50", "wait_p50"},
@@ -103,12 +103,14 @@ func (p *driverFigures) String() string {
 	fmt.Fprintf(b, `# Locks of other languages, measured
 
 Written by `+"`make languages`"+`: each driver of [DRIVERS.md](../DRIVERS.md) with 1, 10 and 100 clients on one key, in two processes, hold %v, for %v after a warm-up of %v. `+
-		"`exec:go pubsub`"+` is our own lock through a driver; the drivers that do nothing are the floor of their languages.
+		"`exec:go pubsub`"+` is a lock of lockbench behind a driver. `+
+		"The noop drivers, which do nothing, show the overhead of a driver in each language."+`
 
 On %s %s, %s, %d CPUs, %s. `, w.Hold, w.Duration, w.Warmup, first.Redis.Name, first.Redis.Version,
 		first.Environment.CPUModel, first.Environment.CPUs,
-		noise(p.reports, ", and look again at verdicts of the checks that speak of 20 s or of 1m0s"))
-	b.WriteString("Starved are clients without a turn in the time of two for each.\n\n| driver | clients |")
+		noise(p.reports, ", and repeat the checks whose verdicts mention 20 s or 1m0s"))
+	b.WriteString("A client is starved if it made no acquisition in the time in which every client could have made two." +
+		"\n\n| driver | clients |")
 	for _, c := range columns {
 		fmt.Fprintf(b, " %s |", c.title)
 	}
@@ -138,16 +140,17 @@ On %s %s, %s, %d CPUs, %s. `, w.Hold, w.Duration, w.Warmup, first.Redis.Name, fi
 	return b.String()
 }
 
-// causes explains outliers by causes that are evident from the code.
+// causes maps a driver to the cause of its outliers, where the cause is evident from the library's code.
 var causes = map[string]string{
-	"exec:redis-py": "who finds the lock held sleeps for 100 ms, and who has just released it asks first",
-	"exec:redlock 5": "what a try got on less than a majority is undone when the last try has failed, and with " +
-		"`retryCount: -1`, which is its wait without limit, there is no last one: those who split the nodes wait " +
-		"for the TTL",
+	"exec:redis-py": "a client that finds the lock held sleeps for 100 ms, so the client that has just released it " +
+		"usually acquires it again first",
+	"exec:redlock 5": "the locks of an attempt without a majority are released only after the last attempt has " +
+		"failed, and with `retryCount: -1`, which waits without limit, there is no last attempt: clients that " +
+		"have split the nodes among them wait for the TTL",
 }
 
-// noise returns a sentence with the number of runs in which another program kept the machine busy, and the caution; ""
-// if there are none.
+// noise returns a relative clause about the machine, which says in how many runs another program was busy. If there was
+// such a run, the clause ends with the text caution.
 func noise(reports []*results.Report, caution string) string {
 	runs, noisy := 0, 0
 	for _, report := range reports {
@@ -159,13 +162,14 @@ func noise(reports []*results.Report, caution string) string {
 		}
 	}
 	if noisy == 0 {
-		return fmt.Sprintf("which had nothing else to do in all %d runs", runs)
+		return fmt.Sprintf("on which no other program was busy in any of %d runs", runs)
 	}
-	return fmt.Sprintf("**which was busy with something else in %d of %d runs: believe counts, not times%s**", noisy, runs,
-		caution)
+	return fmt.Sprintf("**on which another program was busy in %d of %d runs: trust the counts, not the times%s**", noisy,
+		runs, caution)
 }
 
-// standsOut returns the remarkable figures of a driver.
+// standsOut describes each remarkable figure of a driver, such as starved clients or a throughput that collapses with
+// many clients. cells must be in ascending order of clients.
 func standsOut(cells []cell) (found []string) {
 	of := func(c cell, metric string) float64 {
 		f := c.Figure(results.MustMetric(metric))
@@ -209,47 +213,48 @@ func standsOut(cells []cell) (found []string) {
 			alone.clients))
 	}
 	if one, many := of(alone, "commands_per_acq"), of(most, "commands_per_acq"); many > 3*one {
-		found = append(found, fmt.Sprintf("%.0f commands an acquisition with %d clients, %.0f with %d", many,
+		found = append(found, fmt.Sprintf("%.0f commands per acquisition with %d clients, %.0f with %d", many,
 			most.clients, one, alone.clients))
 	}
 	return found
 }
 
-// issues has, for each finding of the checks, the issue in the library's tracker or a cause that is evident from the
-// code.
+// issues maps a driver and a failed check to an issue in the library's tracker. If the cause is evident from the
+// library's code, it maps them to the cause instead.
 var issues = map[[2]string]string{
-	{"exec:redis-py", "cancelled release"}: "release forgets its token before it asks Redis: " +
-		"[redis-py #4258](https://github.com/redis/redis-py/pull/4258) repairs that after 8.1.0",
-	{"exec:redis-py", "refused writes"}: "the same",
-	{"exec:redis-py", "failover"}:       "the same",
-	{"exec:redis-py-asyncio", "exclusion"}: "an acquire that is cancelled while its SET is on the way leaves the " +
-		"lock until its TTL",
-	{"exec:aioredlock", "renewal and release"}:  "the script of the renewal takes the lock if nobody has it",
-	{"exec:python-redis-lock", "dead holder"}:   "who waits looks again after a TTL of its own, which is longer here",
-	{"exec:python-redis-lock", "slow answer"}:   "the same",
-	{"exec:python-redis-lock", "late commands"}: "the same",
-	{"exec:aioredlock", "exclusion"}: "an acquire that is cancelled is undone on another connection, which may be " +
-		"faster than its script",
-	{"exec:aioredlock", "acquire and release"}: "the script of the release answers OK if there is no lock",
+	{"exec:redis-py", "cancelled release"}: "release deletes its token before it sends the command: " +
+		"[redis-py #4258](https://github.com/redis/redis-py/pull/4258) fixes this after 8.1.0",
+	{"exec:redis-py", "refused writes"}: "same cause as cancelled release",
+	{"exec:redis-py", "failover"}:       "same cause as cancelled release",
+	{"exec:redis-py-asyncio", "exclusion"}: "an acquire that is cancelled while its SET is in flight leaves the " +
+		"lock held until its TTL",
+	{"exec:aioredlock", "renewal and release"}:  "the renewal script acquires the lock if no client holds it",
+	{"exec:python-redis-lock", "dead holder"}:   "a waiter retries only after its own TTL, which is longer here",
+	{"exec:python-redis-lock", "slow answer"}:   "same cause as dead holder",
+	{"exec:python-redis-lock", "late commands"}: "same cause as dead holder",
+	{"exec:aioredlock", "exclusion"}: "a cancelled acquire is undone over another connection, and the undo may reach " +
+		"Redis before the script of the acquire",
+	{"exec:aioredlock", "acquire and release"}: "the release script returns OK if the lock does not exist",
 	{"exec:redlock", "validity"}: "[node-redlock #296]" +
 		"(https://github.com/mike-marcacci/node-redlock/issues/296)",
-	{"exec:redlock", "refused writes"}: "the script of the release asks by pcall, and takes a " +
-		"DEL that was refused for done",
-	{"exec:redlock", "failover"}: "the same",
+	{"exec:redlock", "refused writes"}: "the release script calls DEL by redis.pcall, and " +
+		"reports success even if Redis refused the DEL",
+	{"exec:redlock", "failover"}: "same cause as refused writes",
 	{"exec:redisson", "abandoned acquire"}: "[redisson #7272](https://github.com/redisson/redisson/issues/7272), " +
 		"[#4368](https://github.com/redisson/redisson/issues/4368)",
 	{"exec:redisson", "abandoned release"}: "[redisson #7272](https://github.com/redisson/redisson/issues/7272)",
-	{"exec:redisson fenced", "try-lock"}:   "RFencedLock.tryLockAndGetToken() waits while another holds the lock",
+	{"exec:redisson fenced", "try-lock"}:   "RFencedLock.tryLockAndGetToken() waits while another client holds the lock",
 }
 
-// repaired has issues that a check would detect, and that are fixed if the check passes.
+// repaired maps a driver and a check to an issue in the library's tracker that the check would detect. If the check
+// passes, the page notes that the issue was not seen.
 var repaired = map[[2]string]string{
 	{"exec:redis-py-asyncio", "cancelled release"}: "[redis-py #3847](https://github.com/redis/redis-py/issues/3847)",
 	{"exec:redis-semaphore", "renewal and release"}: "[redis-semaphore #205]" +
 		"(https://github.com/swarthy/redis-semaphore/issues/205)",
 }
 
-// marks maps the outcome of a check to its cell in the table.
+// marks maps the verdict of a check to the symbol in the table.
 var marks = map[locktest.Verdict]string{
 	locktest.Passed: "✓", locktest.Broken: "✗", locktest.Admitted: "!", locktest.NotTried: "–", locktest.NotJudged: "?",
 	check.NotRun: "?", locktest.NotApplicable: "",
@@ -259,8 +264,8 @@ var marks = map[locktest.Verdict]string{
 func conformance(checked []*check.Document) string {
 	b := new(strings.Builder)
 	b.WriteString("\n## What `lockbench check` found\n\n✓ the promise was kept; ✗ it was broken; ! it was broken, as " +
-		"of every driver; – it could not be tried; ? no verdict; empty: the lock does not claim it, or has no such " +
-		"thing. [CONFORMANCE.md](CONFORMANCE.md) says what each check proves.\n\n| check |")
+		"by every driver; – it could not be tested; ? no verdict; empty: the lock does not make this promise, or has " +
+		"no such operation. [CONFORMANCE.md](CONFORMANCE.md) explains what each check proves.\n\n| check |")
 	for _, d := range checked {
 		fmt.Fprintf(b, " %s |", strings.TrimPrefix(d.Strategy, "exec:"))
 	}
@@ -296,8 +301,9 @@ func conformance(checked []*check.Document) string {
 	return b.String()
 }
 
-// TestWhatStandsOut checks that the ratio p99 ÷ p50 is a lower bound if the p99 is one, and unknown if the p50 is one.
-func TestWhatStandsOut(t *testing.T) {
+// TestTailRatioBounds checks the ratio p99 ÷ p50. The page must call the ratio a lower bound if the p99 is a lower
+// bound, and omit the ratio if the p50 is a lower bound.
+func TestTailRatioBounds(t *testing.T) {
 	t.Parallel()
 	ratio := func(p50, p99 *results.Bound) string {
 		report := &results.Report{Strategies: []results.Strategy{{Name: "a"}}, Runs: []results.Run{{Strategy: "a"}}}

@@ -9,8 +9,9 @@ import (
 	"testing"
 )
 
-// TestExamplesAreOfTheReadmesRun checks that the examples in METRICS.md are figures of the run in README.md.
-func TestExamplesAreOfTheReadmesRun(t *testing.T) {
+// TestExamplesMatchReadmeRun checks that each example in METRICS.md quotes a figure of the run that README.md
+// shows.
+func TestExamplesMatchReadmeRun(t *testing.T) {
 	t.Parallel()
 	readme, err := os.ReadFile("../README.md")
 	if err != nil {
@@ -22,7 +23,7 @@ func TestExamplesAreOfTheReadmesRun(t *testing.T) {
 	}
 	_, demo, _ := strings.Cut(string(readme), "<!-- demo -->")
 	demo, _, _ = strings.Cut(demo, "<!-- /demo -->")
-	// Two spaces separate columns; one space separates a figure from its unit.
+	// At least two spaces separate columns; one space separates a figure from its unit.
 	rows := map[string][]string{}
 	for line := range strings.Lines(demo) {
 		if cells := regexp.MustCompile(`\s{2,}`).Split(strings.TrimSpace(line), -1); len(cells) == 9 {

@@ -24,7 +24,8 @@ import (
 	"github.com/lockbench/lockbench/strategies/redlock"
 )
 
-// Each snippet in MIGRATING.md is a verbatim part of this file, which runs it.
+// Each Go snippet in MIGRATING.md must be a verbatim copy of a function body in this file, because TestMigrations runs
+// these functions.
 func TestMigratingSnippets(t *testing.T) {
 	page, err := os.ReadFile("MIGRATING.md")
 	if err != nil {
@@ -45,7 +46,7 @@ func TestMigratingSnippets(t *testing.T) {
 	}
 }
 
-// indented returns a snippet with the indent of a function body.
+// indented returns a snippet as the body of a Go function: with one more tab on each line, and in braces.
 func indented(snippet string) string {
 	lines := strings.Split(strings.TrimRight(snippet, "\n"), "\n")
 	for i, line := range lines {
@@ -58,12 +59,12 @@ func indented(snippet string) string {
 
 type migration = func(ctx context.Context, clients []redis.UniversalClient) error
 
-// one adapts a snippet that needs one client to the signature for several clients.
+// one adapts a snippet with a single client to the signature of a snippet with several clients.
 func one(snippet func(context.Context, redis.UniversalClient) error) migration {
 	return func(ctx context.Context, clients []redis.UniversalClient) error { return snippet(ctx, clients[0]) }
 }
 
-// migrations lists the functions that contain the snippets.
+// migrations maps the name of each snippet to the function that contains it.
 var migrations = map[string]migration{
 	"redislock":          one(fromRedislock),
 	"redislock: handoff": one(toHandoff),
@@ -89,7 +90,7 @@ func TestMigrations(t *testing.T) {
 			if shipped != 1 {
 				t.Errorf("the work was done %d times", shipped)
 			}
-			// The lock must be free again, also for the other snippets that use this key.
+			// Run the snippet again. It fails unless the first run released the lock.
 			if err := run(t.Context(), clients); err != nil {
 				t.Errorf("again: %v", err)
 			}
@@ -172,7 +173,7 @@ func toWithLock(ctx context.Context, client redis.UniversalClient) error {
 		return err
 	}
 	defer locker.Close()
-	// The context of the work ends when the lock is lost; the watchdog renews it until then.
+	// The context of the work is cancelled when the lock is lost. Until then, the watchdog renews the lock.
 	return locker.WithLock(ctx, "order:17", func(ctx context.Context) error {
 		return ship(ctx)
 	}, lock.Wait(5*time.Second), lock.Watchdog())

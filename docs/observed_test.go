@@ -21,21 +21,21 @@ var observedModes = []struct{ file, title, about string }{
 	{"5-crash", "Crashes", "4 clients, TTL 500 ms, a holder crashes each second"},
 }
 
-// TestObserved writes docs/evidence/OBSERVED.md from the documents that make observed writes to bin/observed.
+// TestObserved writes docs/evidence/OBSERVED.md from the documents that "make observed" writes to bin/observed.
 func TestObserved(t *testing.T) {
 	root := os.Getenv("LOCKBENCH_OBSERVED")
 	if root == "" {
 		t.Skip("make observed writes the page")
 	}
 	b := new(strings.Builder)
-	b.WriteString("# What observe sees\n\nWritten by `make observed`: each lock runs under `lockbench observe --exec`, " +
-		"and each figure is what observe reconstructed from MONITOR / what the run itself counted. observe also sees what " +
-		"clients do after the run's window, so it counts up to two leases more for each client. A hold at Redis has both " +
-		"network paths; a wait begins with the first try that Redis saw. Timed out are waits that " +
-		"ended without a lease, + values that were tried once in vain: a client that takes another value for its " +
-		"next tries counts as two. handoff passes leases on within a process, which observe does not see. – means " +
-		"that the run does not " +
-		"count it.\n")
+	b.WriteString("# What observe sees\n\nWritten by `make observed`: each lock runs under `lockbench observe --exec`. " +
+		"Each cell has the figure that observe reconstructed from MONITOR / the figure that the run itself counted. " +
+		"observe also sees the commands of clients after the run's window, so it counts up to two leases more per client. " +
+		"observe measures a hold at Redis, which includes the network delays of acquire and release. It measures a wait " +
+		"from the first try that Redis received. Timed out counts the waits that ended without a lease, + the owner " +
+		"values that were tried only once and in vain: a client that takes a new value for its next tries counts as two. " +
+		"handoff passes leases on within a process, which observe cannot see. – means that the run does not count the " +
+		"figure.\n")
 	tables := new(strings.Builder)
 	var reports []*results.Report
 	for _, mode := range observedModes {
@@ -63,7 +63,8 @@ func TestObserved(t *testing.T) {
 	}
 }
 
-// observedRow returns a table row that compares the figures of observe with those of the run itself.
+// observedRow reads the report in file and the document in which observe described the same run. It returns the report,
+// and a table row that compares the figures of the two.
 func observedRow(file string) (string, *results.Report, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {

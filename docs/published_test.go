@@ -14,14 +14,14 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// step is one step of a GitHub workflow or action.
+// step holds the fields that the tests check in a step of a GitHub workflow or action.
 type step struct {
 	Uses string
 	Run  string
 	With map[string]any
 }
 
-// workflow has the parts of a file below .github that the tests check.
+// workflow holds the fields that the tests check in a file below .github.
 type workflow struct {
 	Permissions map[string]string
 	Jobs        map[string]struct {
@@ -54,8 +54,8 @@ func workflows(t *testing.T) map[string]workflow {
 	return all
 }
 
-// Workflows pin actions to commits, which cannot be moved, and each job has only the rights that it needs. No step
-// finds a token in the clone, and a release is built without caches.
+// Workflows must pin actions to commits, which cannot be moved, and each job must have only the rights that it needs. A
+// checkout must leave no token in the clone, and a release must be built without caches.
 func TestWorkflowsArePinnedAndLeaveNoCredentials(t *testing.T) {
 	pinned := regexp.MustCompile(`^[\w.-]+(/[\w.-]+)+@[0-9a-f]{40}$`)
 	var writers []string
@@ -103,8 +103,9 @@ func TestWorkflowsArePinnedAndLeaveNoCredentials(t *testing.T) {
 	}
 }
 
-// Any user can write a comment that begins with the same mark, so the action must also check the author.
-func TestOnlyOurCommentIsWrittenOver(t *testing.T) {
+// The action overwrites its earlier comment on a pull request, which it finds by a mark. Any user can write a comment
+// with the same mark, so the action must also check the author.
+func TestActionReplacesOnlyItsOwnComment(t *testing.T) {
 	const mark, us = "<!-- lockbench-ab -->", "github-actions[bot]"
 	tsv := func(lines ...string) string { return strings.Join(append(lines, ""), "\n") }
 	for name, test := range map[string]struct{ user, comments, want string }{
@@ -148,7 +149,7 @@ func TestOnlyOurCommentIsWrittenOver(t *testing.T) {
 	}
 }
 
-// licences runs the release script that collects licences, in a directory.
+// licences runs, in the given directory, the release script that collects licences, and returns its output.
 func licences(t *testing.T, folder string, args ...string) (string, error) {
 	t.Helper()
 	script, err := filepath.Abs("../.github/licences.sh")
@@ -162,8 +163,8 @@ func licences(t *testing.T, folder string, args ...string) (string, error) {
 	return string(said), err
 }
 
-// A release contains the licence of every module that is compiled into it.
-func TestLicencesOfARelease(t *testing.T) {
+// A release must contain the licence of every module that is compiled into it.
+func TestReleaseContainsLicences(t *testing.T) {
 	release, err := os.ReadFile("../.goreleaser.yaml")
 	if err != nil || !strings.Contains(string(release), ".github/licences.sh bin/package/licences") ||
 		!strings.Contains(string(release), `"bin/package/licences/**/*"`) {
@@ -229,8 +230,9 @@ func goVersion(t *testing.T) string {
 	return strings.TrimSpace(string(version))
 }
 
-// make drivers installs exactly the files whose hashes are recorded. pip itself rejects a module without a hash.
-func TestDriversAreInstalledByTheirHashes(t *testing.T) {
+// "make drivers" must install only files whose hashes are recorded. For Python this needs no further check, because pip
+// rejects a module without a hash.
+func TestDriverInstallsVerifyHashes(t *testing.T) {
 	read := func(file string) string {
 		t.Helper()
 		text, err := os.ReadFile(filepath.Join("..", file))
@@ -268,8 +270,8 @@ func TestDriversAreInstalledByTheirHashes(t *testing.T) {
 	}
 }
 
-// Every promise in SECURITY.md names an existing test.
-func TestEveryPromiseHasItsTest(t *testing.T) {
+// Every promise in SECURITY.md must name a test, and that test must exist.
+func TestPromisesNameExistingTests(t *testing.T) {
 	page, err := os.ReadFile("../SECURITY.md")
 	if err != nil {
 		t.Fatal(err)

@@ -1,4 +1,5 @@
-// Package drivers embeds the drivers of locks in other languages, which lockbench drivers install writes to disk.
+// Package drivers embeds the drivers of locks in other languages. The command "lockbench drivers install" writes them
+// to disk.
 package drivers
 
 import (
@@ -27,17 +28,18 @@ var of = map[string][]string{
 	"java":   {"redisson", "shedlock"},
 }
 
-// Script is the file that bash runs in the directory of the drivers to install their libraries, with languages as its
-// arguments. It is not executable, because every executable file in that directory is a driver.
+// Script is the bash script that installs the libraries of the drivers. It runs in the directory of the drivers, with
+// languages as its arguments. It is not executable, because every executable file in that directory is a driver.
 const Script = "install.sh"
 
 // Languages returns the languages whose drivers can be installed.
 func Languages() []string { return slices.Sorted(maps.Keys(of)) }
 
-// Of returns the names of a language's drivers.
+// Of returns the names of the drivers in a language, as in exec:NAME, or nil if the language has none.
 func Of(language string) []string { return of[language] }
 
-// Write writes all drivers below a directory and replaces older ones. Only this user can change the files.
+// Write writes all drivers below a directory and replaces older ones. Only the current user can change the written
+// files.
 func Write(directory string) error {
 	return fs.WalkDir(files, ".", func(name string, entry fs.DirEntry, err error) error {
 		to := filepath.Join(directory, filepath.FromSlash(name))

@@ -1,5 +1,5 @@
-// Package kubernetes checks the manifests against the types of Kubernetes' API. It is a module of its own, so that
-// lockbench does not need these.
+// Package kubernetes checks the manifests against the types of Kubernetes' API. It is a separate module, so that
+// lockbench itself does not depend on these types.
 package kubernetes
 
 import (
@@ -24,7 +24,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// objects decodes a manifest's documents; a field that the API does not have is an error.
+// objects decodes the YAML documents of a manifest. It returns an error for a field that the Kubernetes API does not
+// have.
 func objects(text []byte) (all []any, err error) {
 	for _, document := range bytes.Split(text, []byte("\n---\n")) {
 		var head struct{ APIVersion, Kind string }
@@ -70,7 +71,7 @@ func manifest(t *testing.T, name string) []any {
 	return all
 }
 
-// one returns the object of its kind in a manifest.
+// one returns the first object of type T in a manifest. The test fails if there is none.
 func one[T any](t *testing.T, name string) *T {
 	t.Helper()
 	for _, object := range manifest(t, name) {
@@ -82,7 +83,7 @@ func one[T any](t *testing.T, name string) *T {
 	return nil
 }
 
-// variable returns a container's variable.
+// variable returns the container's environment variable with the given name. The test fails if it is not set.
 func variable(t *testing.T, c core.Container, name string) core.EnvVar {
 	t.Helper()
 	i := slices.IndexFunc(c.Env, func(v core.EnvVar) bool { return v.Name == name })
@@ -92,7 +93,8 @@ func variable(t *testing.T, c core.Container, name string) core.EnvVar {
 	return c.Env[i]
 }
 
-// confined returns what a pod may do that it need not.
+// confined returns an error for each privilege that a pod does not need, such as running as root, and for each
+// container without resource requests.
 func confined(pod core.PodSpec) error {
 	var problems []error
 	if s := pod.SecurityContext; s == nil || s.RunAsNonRoot == nil || !*s.RunAsNonRoot || s.RunAsUser == nil {
@@ -111,7 +113,8 @@ func confined(pod core.PodSpec) error {
 	return errors.Join(problems...)
 }
 
-// The manifests are what the API knows, and agree with each other: as many pods as generators, at that Redis.
+// The manifests must be valid for the Kubernetes API and agree with each other: the job must start as many pods as
+// there are generators, and the generators must use the address of the Redis service.
 func TestManifests(t *testing.T) {
 	job := one[batch.Job](t, "generators.yaml")
 	service, redis := one[core.Service](t, "redis.yaml"), one[apps.Deployment](t, "redis.yaml")
@@ -199,7 +202,8 @@ func TestManifests(t *testing.T) {
 	}
 }
 
-// Only the generators reach Redis, and only by its port; Prometheus alone reaches them, and only their metrics.
+// The network policies must let only the generators reach Redis, and only on its port. They must let only Prometheus
+// reach the generators, and only on the port of their metrics.
 func TestNetworkPolicies(t *testing.T) {
 	job, service := one[batch.Job](t, "generators.yaml"), one[core.Service](t, "redis.yaml")
 	redis, generators := one[networking.NetworkPolicy](t, "redis.yaml").Spec,
@@ -232,8 +236,9 @@ func TestNetworkPolicies(t *testing.T) {
 	}
 }
 
-// The Redis asks for the password, which other users of its node do not see.
-func TestRedisAsksForThePassword(t *testing.T) {
+// The Redis of the manifest must require the password. The password must not be in the arguments of the process, which
+// other users of the node can read.
+func TestRedisRequiresPassword(t *testing.T) {
 	const secret = "s3cr3t'$(x)"
 	c := one[apps.Deployment](t, "redis.yaml").Spec.Template.Spec.Containers[0]
 	free, err := net.Listen("tcp", "127.0.0.1:0")
@@ -275,8 +280,8 @@ func TestRedisAsksForThePassword(t *testing.T) {
 	}
 }
 
-// A misspelt field is found, and a pod that may do too much.
-func TestWrongManifests(t *testing.T) {
+// The checks themselves must detect a misspelt field and a pod with unneeded privileges.
+func TestInvalidManifests(t *testing.T) {
 	text := string(read(t, "generators.yaml"))
 	for _, right := range []string{"completionMode:", "topologyKey:", "readOnlyRootFilesystem:", "value: \"3\""} {
 		wrong := strings.Replace(text, right, "x"+right, 1)
@@ -290,7 +295,7 @@ func TestWrongManifests(t *testing.T) {
 	}
 }
 
-// run.sh prints the report and ends as the job does, also if the job of an earlier run is there.
+// run.sh must delete the job of an earlier run, print the report, and fail if the job fails or does not end in time.
 func TestRunScript(t *testing.T) {
 	for conditions, want := range map[string]string{
 		"SuccessCriteriaMet Complete ": "report\n", "FailureTarget Failed ": "report\nrun.sh: the job failed",

@@ -23,7 +23,7 @@ func main() {
 
 func write(args []string) error {
 	if len(args) != 1 {
-		return fmt.Errorf("one folder is needed, not %q", args)
+		return fmt.Errorf("exactly one argument is needed, the output folder, not %q", args)
 	}
 	if err := os.MkdirAll(args[0], 0o755); err != nil {
 		return fmt.Errorf("make the folder: %w", err)
@@ -68,7 +68,7 @@ func complete(file string) error {
 	return os.WriteFile(file, all.Bytes(), 0o644)
 }
 
-// roff escapes a text for man's macros. It relies on texts that do not begin with a dot or an apostrophe.
+// roff escapes a text for the man macros. The text must not begin with a dot or an apostrophe.
 func roff(text string) string {
 	return strings.NewReplacer(`\`, `\e`, "-", `\-`, "`", "").Replace(text)
 }

@@ -10,12 +10,13 @@ import (
 	"github.com/lockbench/lockbench/command"
 )
 
-// order matches a page with its sections in the order of man-pages(7).
+// order matches a manual page whose sections are in the order of man-pages(7).
 var order = regexp.MustCompile(
 	`(?s)\.SH OPTIONS.*\.SH ENVIRONMENT.*\.SH FILES.*\.SH EXIT STATUS.*\.SH SEE ALSO`)
 
-// The pages of the root command and of run have the sections of man-pages(7), with every entry of command's tables.
-func TestPagesHaveTheirSections(t *testing.T) {
+// The manual pages of lockbench and of lockbench run must have their sections in the order of man-pages(7), and must
+// contain every entry of command.Manual.
+func TestManPagesHaveAllSections(t *testing.T) {
 	dir := t.TempDir()
 	if err := write([]string{dir}); err != nil {
 		t.Fatal(err)

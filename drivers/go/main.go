@@ -1,5 +1,6 @@
-// Command go is a driver for every strategy of lockbench: -s "exec:go pubsub". A comparison with the strategy itself
-// shows the cost of a driver. Without a name it drives noop, which does nothing.
+// Command go is a driver for every strategy of lockbench: -s "exec:go pubsub". A comparison with the same strategy
+// inside lockbench shows the overhead of the driver. Without the name of a strategy, the command drives noop, which
+// does nothing.
 package main
 
 import (

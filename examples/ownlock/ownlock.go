@@ -16,12 +16,12 @@ import (
 	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
-// Options are the options of the strategy, which -s ownlock:poll=5ms sets.
+// Options are the options of the strategy. For example, -s ownlock:poll=5ms sets Poll.
 type Options struct {
 	Poll time.Duration `opt:"poll" help:"sleep between two tries"`
 }
 
-// Defaults returns the default options.
+// Defaults returns the options that apply unless the user sets others: a pause of 10 ms between two attempts.
 func Defaults() Options { return Options{Poll: 10 * time.Millisecond} }
 
 // Strategy describes the lock and its claims. The conformance suite tests each claim.
@@ -30,11 +30,11 @@ func Strategy() strategies.Strategy {
 		Name: "ownlock", Summary: "SET NX PX, polled", Capacity: 1, Nodes: 1,
 		Claims: strategies.Claims{Exclusion: true, Recovery: true},
 		Limits: []strategies.Limit{
-			// The client computes the end of its lease with its own clock, but the server's clock expires the key.
+			// The client computes the end of its lease with its own clock, but the key expires by the server's clock.
 			strategies.ByRedisClock(),
 			{
 				Check:   "hanging server",
-				Because: "its calls end with their contexts only if the client's ContextTimeoutEnabled is set",
+				Because: "a call ends with its context only if the client's ContextTimeoutEnabled is set",
 			},
 			{Check: "refused release", Because: "it does not repeat a release"},
 		},

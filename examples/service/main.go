@@ -107,7 +107,7 @@ func handler(locks *lock.FencedLocker, seats store) http.Handler {
 	return mux
 }
 
-// answer writes the response to a request. A client may repeat a request that got 409 or 503.
+// answer writes the response to a request. A client may repeat a request that failed with 409 or 503.
 func answer(w http.ResponseWriter, left int, err error) {
 	var number *strconv.NumError
 	switch {

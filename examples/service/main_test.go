@@ -14,7 +14,8 @@ import (
 	"github.com/lockbench/lockbench/strategies/handoff"
 )
 
-// Two processes of the service sell each seat once.
+// Two handlers, which stand for two processes of the service, sell seats of the same flight at the same time. Each seat
+// must be sold exactly once.
 func TestEachSeatIsSoldOnce(t *testing.T) {
 	server := redistest.Start(t)
 	var processes []http.Handler
@@ -55,8 +56,9 @@ func TestEachSeatIsSoldOnce(t *testing.T) {
 	}
 }
 
-// A holder whose lease has expired cannot write, even if the next holder has only read so far.
-func TestTheStoreRefusesALateHolder(t *testing.T) {
+// A holder whose lease has expired tries to write after the next holder has read but before it has written. The store
+// must reject the write.
+func TestStoreRefusesLateHolder(t *testing.T) {
 	client := redis.NewClient(&redis.Options{Addr: redistest.Start(t).Addr})
 	t.Cleanup(func() { _ = client.Close() })
 	seats := store{client}

@@ -14,9 +14,9 @@ var errStale = errors.New("the lease has expired: a later holder of the lock has
 // store keeps, for each flight, the number of seats left and the largest fencing token that it has seen.
 type store struct{ client redis.Scripter }
 
-// fenced rejects a token that is smaller than the largest it has seen. It also records the tokens of reads: otherwise
-// a holder whose lease has expired could still write between the read and the write of the next holder. Tokens are
-// compared as strings, because Lua's numbers are exact only to 53 bits and handoff's tokens have 61.
+// fenced rejects a token that is smaller than the largest it has seen. It also records the tokens of reads: otherwise a
+// holder whose lease has expired could still write between the read and the write of the next holder. Tokens are
+// compared as strings, because Lua's numbers are exact only up to 53 bits, and handoff's tokens have 61 bits.
 var fenced = redis.NewScript(`
 local token, seen = ARGV[1], redis.call('hget', KEYS[1], 'token') or ''
 if #token < #seen or #token == #seen and token < seen then

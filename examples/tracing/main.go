@@ -56,7 +56,7 @@ func ship(ctx context.Context, locker *lock.FencedLocker, provider *trace.Tracer
 	return locker.WithLock(ctx, "order:17", func(context.Context) error { return nil })
 }
 
-// tree prints each span below its parent, in order of their start.
+// tree prints each span below its parent. Spans with the same parent are in the order in which they started.
 func tree(out io.Writer, spans tracetest.SpanStubs) {
 	slices.SortFunc(spans, func(a, b tracetest.SpanStub) int { return a.StartTime.Compare(b.StartTime) })
 	var below func(parent tracetest.SpanStub, depth int)

@@ -39,8 +39,8 @@ func server(t *testing.T) string {
 	}
 }
 
-// The spans of the commands of Acquire and Release are children of the caller's span.
-func TestSpansAreBelowTheCallers(t *testing.T) {
+// The spans of the commands that Acquire and Release send must be children of the caller's span.
+func TestSpansAreChildrenOfTheCaller(t *testing.T) {
 	var out strings.Builder
 	if err := run(t.Context(), server(t), &out); err != nil {
 		t.Fatal(err)

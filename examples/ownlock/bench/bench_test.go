@@ -24,7 +24,7 @@ func init() {
 	strategies.RegisterStrategy(ownlock.Strategy()) // main.go's imports register the others
 }
 
-// Benchmark measures b.N acquisitions by 20 clients, for ownlock and, as a comparison, for spin:
+// Benchmark measures b.N acquisitions by 20 clients, for ownlock and, for comparison, for spin:
 //
 //	go test -run '^$' -bench . -benchtime 2000x -count 6 | benchstat -col /strategy -
 func Benchmark(b *testing.B) {
