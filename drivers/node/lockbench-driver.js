@@ -1,36 +1,36 @@
 "use strict";
-// What the drivers in Node share: docs/DRIVERS.md is the protocol. A driver makes a Lock and calls serve.
-// The clients are asynchronous functions.
+// The common part of the drivers in Node, which speaks the protocol in docs/DRIVERS.md. A driver defines a Lock and
+// calls serve. The clients are asynchronous functions.
 const { readFileSync } = require("node:fs");
 const readline = require("node:readline");
 const { rootCertificates } = require("node:tls");
 
 const now = () => Number(process.hrtime.bigint()); // CLOCK_MONOTONIC
-const REPORT = 50; // ms between two reports; lockbench wants one in 100 ms
-const LATE = 100e6; // ns after the end of the run, when the waits that are still open are reported as such
-const LEAVE = 1800; // ms for clients that still wait at the end; lockbench ends the process after 2 s
+const REPORT = 50; // ms between two reports; lockbench expects one every 100 ms
+const LATE = 100e6; // ns after the end of the run at which open waits are reported as stopped
+const LEAVE = 1800; // ms for waiting clients to end; lockbench ends the process after 2 s
 const RETRY = 50; // ms of pause after an error
 
-class NotHeld extends Error {} // the lease had been lost before its release
+class NotHeld extends Error {} // the lease was lost before its release
 
-// Lock is one that does nothing: the floor. The drivers' locks override what they need.
+// Lock does nothing, for measuring the driver itself. Drivers override the methods that they need.
 class Lock {
-  hello = { name: "noop", version: "", claims: [], nodes: 0, caveat: "excludes nobody" };
-  async open(servers, prefix, ttl, callers) {} // connects to them, each ioredis's options; ttl is in ms
-  async acquire(key, timeout) { return key; } // a lease; or null after timeout ms, 0: one try, null: no limit
-  async release(lease) {} // throws NotHeld if it had been lost
-  async extend(lease, ttl) { throw new Error("it cannot extend"); }
-  token(lease) { return null; } // the fencing token
-  until(lease) { return undefined; } // the end of its validity, as Date.now; undefined if the library does not say it
-  onLost(lease, tell) { return false; } // true if tell is called should the lease be lost
+  hello = { name: "noop", version: "", claims: [], nodes: 0, caveat: "excludes no client" };
+  async open(servers, prefix, ttl, callers) {} // servers are options for ioredis; ttl is in ms
+  async acquire(key, timeout) { return key; } // a lease, or null after timeout ms; 0: one try, null: no limit
+  async release(lease) {} // throws NotHeld if the lease was lost
+  async extend(lease, ttl) { throw new Error("the lock cannot extend a lease"); }
+  token(lease) { return null; } // the fencing token; null if the lock has none
+  until(lease) { return undefined; } // the end of the validity by Date.now; undefined if it is not known
+  onLost(lease, tell) { return false; } // true if the lock calls tell when the lease is lost
 }
 
-// server returns ioredis's options for a URL of an open question.
+// server returns ioredis's options for a URL in the request open.
 function server(url, ask) {
-  const at = new URL(url.replace(/^unix:\/\/([^/]*@)?\//, "unix://$1localhost/")); // it refuses a user without a host
+  const at = new URL(url.replace(/^unix:\/\/([^/]*@)?\//, "unix://$1localhost/")); // URL refuses a user without a host
   const isSocket = at.protocol === "unix:";
   const options = {
-    username: decodeURIComponent(at.username), password: decodeURIComponent(at.password), // a + is a plus
+    username: decodeURIComponent(at.username), password: decodeURIComponent(at.password), // keeps a +
     db: Number(isSocket ? at.searchParams.get("db") : at.pathname.slice(1)), connectionName: ask.client_name,
   };
   if (isSocket) return { ...options, path: decodeURIComponent(at.pathname) };
@@ -46,7 +46,8 @@ function server(url, ask) {
   };
 }
 
-// connected returns a client of ioredis's class. ioredis tries for long, and tells why it cannot to an event alone.
+// connected returns a client of class Redis that is connected. ioredis would retry for a long time, and reports the
+// reason for a failure only as an event.
 async function connected(Redis, server) {
   const client = new Redis(server);
   await Promise.race([client.ping(), new Promise((_, fail) => client.once("error", fail))]);
@@ -56,7 +57,7 @@ async function connected(Redis, server) {
 const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 const turn = () => new Promise((resolve) => setImmediate(resolve));
 
-// until sleeps until an instant. Node's timers have whole milliseconds, so it looks at each turn for the last one.
+// until sleeps until an instant. Node's timers have whole milliseconds, so for the last one it polls the clock.
 async function until(end) {
   const ms = Math.floor((end - now()) / 1e6) - 1;
   if (ms > 0) await pause(ms);
@@ -82,7 +83,7 @@ class Run {
 
   report() {
     let { running, cycles } = this;
-    if (running && now() > this.stop + LATE) { // they wait, and cannot be interrupted
+    if (running && now() > this.stop + LATE) { // clients wait and cannot be interrupted
       for (const wait of this.waiting.values()) cycles.push([...wait, null, null, now(), null, "stopped"]);
       this.waiting = null;
       running = false;
@@ -102,7 +103,7 @@ class Run {
       if (asked >= this.stop || !this.waiting) return;
       this.waiting.set(number, [number, key, asked]);
       const [cycle, failed] = await this.cycle(this.ask.keys[key], hold);
-      if (!this.waiting) return; // it has been reported already
+      if (!this.waiting) return; // report has reported this wait as stopped
       this.waiting.delete(number);
       this.cycles.push([number, key, asked, ...cycle]);
       if (failed) await pause(RETRY);
@@ -110,7 +111,7 @@ class Run {
     }
   }
 
-  // cycle returns the rest of a cycle from granted on, and whether there was an error of the lock's.
+  // cycle returns the fields of a cycle from granted on, and whether the acquire failed with an error.
   async cycle(key, hold) {
     const limit = this.ask.timeout_ns;
     let lease, error = null;
@@ -122,7 +123,7 @@ class Run {
     const granted = now();
     if (lease === null) return [[null, null, granted, null, "timeout"], false];
     const token = this.lock.token(lease);
-    if (hold && this.waiting) await until(granted + hold); // else it got the lock after the end
+    if (hold && this.waiting) await until(granted + hold); // otherwise it got the lock after the end of the run
     const end = validUntil(this.lock, lease), released = now();
     try {
       await this.lock.release(lease);
@@ -133,9 +134,9 @@ class Run {
   }
 }
 
-// serve answers what lockbench asks until it closes standard input.
+// serve replies to the requests of lockbench until it closes standard input.
 function serve(lock) {
-  console.log = console.info = console.error; // what a library prints is no answer
+  console.log = console.info = console.error; // the output of a library must not mix with the replies
   const say = (answer) => process.stdout.write(JSON.stringify(answer) + "\n");
   const leases = new Map();
   let run;
@@ -161,7 +162,7 @@ function serve(lock) {
       return { until: validUntil(lock, leases.get(ask.lease)) };
     },
   };
-  const close = async () => { // clients that still wait may give the lock back
+  const close = async () => { // clients that still wait may get and release the lock
     if (run) {
       run.stop = Math.min(run.stop, now());
       await Promise.race([run.all, pause(LEAVE)]);
@@ -178,7 +179,7 @@ function serve(lock) {
       run.stop = now();
     } else if (ask.do === "close") {
       lines.close();
-    } else if (ask.do !== "cancel") { // no call can be ended
+    } else if (ask.do !== "cancel") { // a call cannot be cancelled
       try {
         say({ id: ask.id, ...(await answers[ask.do](ask)) });
       } catch (e) {
@@ -188,7 +189,7 @@ function serve(lock) {
   });
 }
 
-// need returns a library that install.sh installs.
+// need returns a library that install.sh installs. If it is not installed, need ends the process.
 function need(name) {
   try {
     return require(name);
@@ -198,7 +199,7 @@ function need(name) {
   }
 }
 
-// version returns that of an installed library.
+// version returns the version of an installed library.
 const version = (name) => JSON.parse(readFileSync(`${__dirname}/node_modules/${name}/package.json`))
   .version;
 

@@ -1,6 +1,6 @@
-"""What the drivers in Python share: docs/DRIVERS.md is the protocol.
+"""The common part of the drivers in Python, which speaks the protocol in docs/DRIVERS.md.
 
-A driver makes a Lock and calls serve. The clients are threads, or tasks of asyncio if acquire is a coroutine function.
+A driver defines a Lock and calls serve. The clients are threads, or asyncio tasks if acquire is a coroutine function.
 """
 import asyncio
 import concurrent.futures
@@ -14,25 +14,25 @@ import threading
 import time
 import urllib.parse
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "site"))  # what install.sh installs
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "site"))  # where install.sh puts libraries
 
 now = time.monotonic_ns
-REPORT = 0.05  # seconds between two reports; lockbench wants one in 100 ms
-LATE = 100_000_000  # ns after the end of the run, when the waits that are still open are reported as such
-LEAVE = 1.8  # seconds for clients that still wait at the end; lockbench ends the process after 2
+REPORT = 0.05  # seconds between two reports; lockbench expects one every 100 ms
+LATE = 100_000_000  # ns after the end of the run at which open waits are reported as stopped
+LEAVE = 1.8  # seconds for waiting clients to end; lockbench ends the process after 2
 RETRY = 0.05  # seconds of pause after an error
 
 
 class NotHeld(Exception):
-    """The lease had been lost before its release."""
+    """The lease was lost before its release."""
 
 
 class Server:
-    """A Redis: its URL, what is decoded from it, and how to connect by TLS."""
+    """A Redis server: its URL, the decoded parts of the URL, and the TLS settings."""
 
     def __init__(self, url, ask):
         parts = urllib.parse.urlsplit(url)
-        decoded = urllib.parse.unquote  # a + is a plus
+        decoded = urllib.parse.unquote  # does not decode a + as a space
         self.url, self.encrypted = url, parts.scheme == "rediss"
         self.username = decoded(parts.username or "") or None
         self.password = decoded(parts.password or "") or None
@@ -45,7 +45,7 @@ class Server:
         self.verify = not ask.get("tls_skip_verify")
 
     def redis_py(self):
-        """Returns what redis-py needs in addition to the URL, to which it adds the system's certificates itself."""
+        """Returns the TLS arguments for redis-py, which also trusts the system's certificates."""
         if not self.encrypted:
             return {}
         return {"ssl_ca_certs": self.ca, "ssl_certfile": self.cert, "ssl_keyfile": self.key,
@@ -66,36 +66,37 @@ class Server:
 
 
 class Lock:
-    """A lock that does nothing: the floor. The drivers' locks override what they need."""
+    """A lock that does nothing, for measuring the driver itself. Drivers override the methods that they need."""
 
     name, version, claims, nodes = "noop", "", [], 0
-    keys, keeps, caveat = ["{key}"], [], "excludes nobody"
-    connects = ["unix", "tls"]  # other than by plain TCP
+    keys, keeps, caveat = ["{key}"], [], "excludes no client"
+    connects = ["unix", "tls"]  # the ways to connect in addition to plain TCP
 
     def open(self, servers, client_name, prefix, ttl, callers):
         """Connects to servers, each a Server. ttl is in seconds; callers is the number of clients."""
 
     def acquire(self, key, timeout):
-        """Returns a lease, or None after so many seconds; with 0 it tries once, with None it waits."""
+        """Returns a lease, or None after timeout seconds. 0 means a single try, and None no limit."""
         return key
 
     def release(self, lease):
-        """Gives it back, or raises NotHeld."""
+        """Releases the lease, or raises NotHeld if it was lost."""
 
     def extend(self, lease, ttl):
+        """Makes the lease valid for ttl seconds from now on, or raises NotHeld if it was lost."""
         raise NotImplementedError("extend")
 
     def token(self, lease):
-        """Returns the lease's fencing token; None without one."""
+        """Returns the lease's fencing token; None if the lock has none."""
         return None
 
     def until(self, lease):
-        """Returns when its validity ends, as time.monotonic; None if the library does not say it without asking."""
+        """Returns the end of the validity by time.monotonic; None if the library does not know it without a request."""
         return None
 
 
 class Threads:
-    """How a library that blocks is called: each coroutine here has a thread, and never gives way."""
+    """Runs the clients of a library that blocks: each coroutine has a thread and never suspends."""
 
     async def call(self, do, *args):
         return do(*args)
@@ -116,11 +117,11 @@ class Threads:
         return future
 
     def task(self):
-        return None  # no call can be ended
+        return None  # a call that blocks cannot be cancelled
 
 
 class Loop:
-    """How a library of coroutines is called."""
+    """Runs the clients of a library with coroutines, as tasks of one event loop in a thread."""
 
     def __init__(self):
         self.loop = asyncio.new_event_loop()
@@ -146,7 +147,7 @@ def valid_until(lock, lease):
 
 
 class Sleeper:
-    """Sleeps that are right on average: it learns how late the system wakes it."""
+    """Sleeps until an instant. It measures how late the system wakes it, and ends its sleeps earlier by this time."""
 
     def __init__(self, sleep):
         self.sleep, self.late = sleep, 50_000
@@ -160,7 +161,7 @@ class Sleeper:
 
 
 class Run:
-    """The clients of one run."""
+    """The clients of one run, and the thread that reports their cycles."""
 
     def __init__(self, lock, ask, say, runner):
         self.lock, self.ask, self.say, self.runner = lock, ask, say, runner
@@ -172,7 +173,7 @@ class Run:
         threading.Thread(target=self.report, daemon=True).start()
 
     def end(self):
-        """Lets clients that still wait give the lock back, until lockbench would end the process."""
+        """Ends the run. Clients that still wait may get and release the lock within LEAVE."""
         self.stop = min(self.stop, now())
         concurrent.futures.wait(self.clients, timeout=LEAVE)
 
@@ -182,7 +183,7 @@ class Run:
             time.sleep(REPORT)
             running = not all(client.done() for client in self.clients)
             with self.guard:
-                if running and now() > self.stop + LATE:  # they wait, and cannot be interrupted
+                if running and now() > self.stop + LATE:  # clients wait and cannot be interrupted
                     self.cycles += [[*w, None, None, now(), None, "stopped"] for w in self.waiting.values()]
                     self.waiting = None
                     running = False
@@ -206,7 +207,7 @@ class Run:
             cycle, error = await self.cycle(key, hold, sleeper)
             with self.guard:
                 if self.waiting is None:
-                    return  # it has been reported already
+                    return  # report has reported this wait as stopped
                 del self.waiting[client]
                 self.cycles.append([client, key, asked, *cycle])
             if error:
@@ -214,7 +215,7 @@ class Run:
             await sleeper.until(now() + think)
 
     async def cycle(self, key, hold, sleeper):
-        """Returns the rest of a cycle from granted on, and whether there was an error of the lock's."""
+        """Returns the fields of a cycle from granted on, and whether the acquire failed with an error."""
         limit = self.ask.get("timeout_ns")
         try:
             lease = await self.runner.call(
@@ -225,7 +226,7 @@ class Run:
         if lease is None:
             return [None, None, granted, None, "timeout"], False
         token, error = self.lock.token(lease), None
-        if hold and self.waiting is not None:  # else it got the lock after the end
+        if hold and self.waiting is not None:  # otherwise it got the lock after the end of the run
             await sleeper.until(granted + hold)
         until, released = valid_until(self.lock, lease), now()
         try:
@@ -238,9 +239,9 @@ class Run:
 
 
 def serve(lock):
-    """Answers what lockbench asks until it closes standard input."""
+    """Replies to the requests of lockbench until it closes standard input."""
     out, guard, leases, calls, run = sys.stdout, threading.Lock(), {}, {}, None
-    sys.stdout = sys.stderr  # what a library prints is no answer
+    sys.stdout = sys.stderr  # the output of a library must not mix with the replies
     runner = Loop() if inspect.iscoroutinefunction(lock.acquire) else Threads()
 
     def say(ask, **answer):
@@ -249,7 +250,7 @@ def serve(lock):
             out.flush()
 
     async def call(ask, do):
-        """Answers with what one call of the lock returns."""
+        """Replies with the result of one call of the lock."""
         calls[ask["id"]] = runner.task()
         try:
             say(ask, **await do(ask))
@@ -309,5 +310,5 @@ def serve(lock):
 
 
 def missing(package):
-    """Ends a driver whose library is not there."""
+    """Ends a driver whose library is not installed, with the command that installs it."""
     sys.exit(f"{package} is not installed: lockbench drivers install python")

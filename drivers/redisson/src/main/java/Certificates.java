@@ -20,7 +20,7 @@ import javax.net.ssl.X509TrustManager;
 import org.redisson.config.Config;
 import org.redisson.config.SslVerificationMode;
 
-/** Gives Redisson the PEM files of an open question. */
+/** Configures Redisson with the PEM files in the request open. */
 final class Certificates {
     private static final Pattern PKCS8 =
         Pattern.compile("-----BEGIN PRIVATE KEY-----(.*?)-----END PRIVATE KEY-----", Pattern.DOTALL);
@@ -46,7 +46,7 @@ final class Certificates {
         }
     }
 
-    /** Trusts these certificates in addition to the system's. */
+    /** Returns a factory that trusts these certificates in addition to the system's. */
     private static TrustManagerFactory trusting(Certificate[] more) throws GeneralSecurityException, IOException {
         KeyStore all = empty();
         for (Certificate one : more) {
@@ -64,7 +64,7 @@ final class Certificates {
         return factory;
     }
 
-    /** Presents a client's certificate with its key. */
+    /** Returns a factory that presents a client's certificate, with the key in a PEM file. */
     private static KeyManagerFactory presenting(Certificate[] chain, String file)
         throws GeneralSecurityException, IOException {
         Matcher pem = PKCS8.matcher(Files.readString(Path.of(file)));

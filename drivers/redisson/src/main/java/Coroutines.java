@@ -6,9 +6,9 @@ import java.util.concurrent.TimeUnit;
 import org.redisson.api.RBucket;
 
 /**
- * Clients as coroutines: they take turns on threads that all of them share, and suspend where a client that is a thread
- * parks. The owner of an RLock is a thread, so that this is a suspending function around an RLock: two coroutines of
- * one thread hold it together, and with several threads a release may come from another one than the owner.
+ * Clients that are coroutines: they share some threads, and suspend where a client that is a thread parks. This is the
+ * fault of suspending functions around an RLock, whose owner is a thread. Two coroutines of one thread hold the lock
+ * together. With several threads, a release may run on a thread that is not the owner, and fails.
  */
 final class Coroutines {
     private final Driver driver;
@@ -23,7 +23,7 @@ final class Coroutines {
         });
     }
 
-    /** Calls of the library that another thread can interrupt, one at a time. */
+    /** Marks when a thread is in a call of the library, so that another thread interrupts only this call. */
     private static class Interruptible {
         private Thread caller; // null between two calls
 
@@ -77,7 +77,7 @@ final class Coroutines {
             waits.interrupt();
         }
 
-        /** Suspends until then, and goes on where a thread is free. */
+        /** Runs next at the instant then, or later when a thread is free. */
         private void at(long then, Runnable next) {
             threads.schedule(() -> {
                 boolean fine = false;
@@ -134,12 +134,12 @@ final class Coroutines {
         }
     }
 
-    /** A lease outside a run. */
+    /** A lease that lockbench acquires and releases by separate requests, outside a run. */
     final class Holder implements Driver.Holder {
         private final Map<String, Object> ask;
         private final Interruptible calls = new Interruptible();
         private Driver.Lock lock;
-        private volatile Object calling; // the question that a thread answers or will answer
+        private volatile Object calling; // the id of the request that a thread serves
 
         Holder(Map<String, Object> ask) {
             this.ask = ask;

@@ -23,13 +23,14 @@ import org.redisson.config.Config;
 import org.yaml.snakeyaml.Yaml;
 
 /**
- * Drives Redisson's locks by the protocol in docs/DRIVERS.md: lock, fair, fenced, spin, redlock on five nodes,
- * semaphore with two permits, or noop, which does nothing. Each client is a thread, since a thread is what owns a lock
- * of Redisson. With coroutines, the fault of sample code, the clients of a lock share one thread, or as many as the
- * second argument says. The lock of ShedLock is here too, because it needs the same loop.
+ * The driver of Redisson's locks, which speaks the protocol in docs/DRIVERS.md. The first argument selects lock, fair,
+ * fenced, spin, redlock on five nodes, semaphore with two permits, or noop, which does nothing. Each client is a
+ * thread, because the owner of a lock of Redisson is a thread. With coroutines, a fault of published sample code, the
+ * clients share one thread, or as many as the second argument gives. The lock of ShedLock is here too, because it needs
+ * the same loop.
  */
 public final class Driver {
-    static final long REPORT = 50; // ms between two reports; lockbench wants one in 100 ms
+    static final long REPORT = 50; // ms between two reports; lockbench expects one every 100 ms
     static final long RETRY = 50; // ms of pause after an error
     static final int PERMITS = 2; // of the semaphore
 
@@ -88,7 +89,7 @@ public final class Driver {
         System.out.flush();
     }
 
-    /** An error in the protocol's words. */
+    /** Returns an error as a JSON string: "stopped", "not held" or the text of the exception. */
     static String why(Throwable e) {
         if (e instanceof InterruptedException || e.getCause() instanceof InterruptedException) {
             return quoted("stopped");
@@ -132,22 +133,22 @@ public final class Driver {
         }
     }
 
-    /** Introduces the lock. It connects by no unix socket, since Redisson needs Netty's native library for that. */
+    /** Returns the reply to hello. It offers no unix socket, for which Redisson needs a native library of Netty. */
     String hello() {
         String about = switch (kind) {
-            case "noop" -> ",\"nodes\":0,\"caveat\":\"excludes nobody\"";
+            case "noop" -> ",\"nodes\":0,\"caveat\":\"excludes no client\"";
             case "fair" -> ",\"claims\":[\"exclusion\",\"recovery\",\"watchdog\",\"fifo\"],\"keys\":[\"{key}\","
                 + "\"redisson_lock_queue:{key}\",\"redisson_lock_timeout:{key}\"]";
             case "fenced" -> ",\"claims\":[\"exclusion\",\"recovery\",\"watchdog\",\"fencing\"],\"keys\":[\"{key}\","
                 + "\"redisson_lock_token:{key}\"],\"keeps\":[\"redisson_lock_token:{key}\"]";
-            case "coroutines" -> ",\"claims\":[\"recovery\",\"watchdog\"],\"caveat\":\"sample code of articles: the "
-                + "owner of an RLock is a thread, which coroutines share: they hold it together, and another thread "
-                + "cannot release it\"";
+            case "coroutines" -> ",\"claims\":[\"recovery\",\"watchdog\"],\"caveat\":\"as in published "
+                + "sample code, coroutines share the thread that owns an RLock: they hold it together, and another "
+                + "thread cannot release it\"";
             case "shedlock" -> ",\"claims\":[\"exclusion\",\"recovery\"],\"keys\":[\"shedlock:lockbench:{key}\"]"
-                + (safe ? "" : ",\"caveat\":\"a release after the TTL deletes the lock of another: it is a plain DEL\"");
+                + (safe ? "" : ",\"caveat\":\"a late release is a plain DEL, which deletes another client's lock\"");
             case "redlock" -> ",\"claims\":[\"exclusion\",\"recovery\",\"watchdog\"],\"nodes\":5";
             case "semaphore" -> ",\"claims\":[\"exclusion\"],\"capacity\":" + PERMITS
-                + ",\"keeps\":[\"{key}\"],\"caveat\":\"a dead holder's permit never comes back\"";
+                + ",\"keeps\":[\"{key}\"],\"caveat\":\"the permit of a holder that crashes stays taken for ever\"";
             default -> ",\"claims\":[\"exclusion\",\"recovery\",\"watchdog\"]";
         };
         boolean shed = kind.equals("shedlock");
@@ -158,7 +159,7 @@ public final class Driver {
             + format() + (shed || kind.equals("noop") ? "" : ",\"counts\":true,\"connects\":[\"tls\"]");
     }
 
-    /** Names the format of the lock's keys and messages, which lockbench's own of that name has too. */
+    /** Returns the name of the format of the lock's keys and messages, which a lock of lockbench has too; or "". */
     String format() {
         return switch (kind) {
             case "lock" -> ",\"format\":\"Redisson RLock\"";
@@ -170,7 +171,7 @@ public final class Driver {
         };
     }
 
-    /** Connects. Redisson decodes user and password of an address itself, and would not read its database. */
+    /** Connects to the servers. Redisson decodes the user and the password of an address, but ignores its database. */
     void open(Map<String, Object> ask) throws GeneralSecurityException, IOException {
         prefix = (String) ask.get("prefix");
         if (kind.equals("shedlock")) {
@@ -190,9 +191,9 @@ public final class Driver {
         }
     }
 
-    /** What a client does with the lock of a key. */
+    /** The lock of one key, as one client uses it. */
     interface Lock {
-        /** Takes it, and returns its token, "null" without one; null after the timeout in ns, if there is one. */
+        /** Returns the fencing token, "null" for a lock without one, or null after timeout ns; a null timeout waits. */
         String acquire(Object timeout) throws InterruptedException;
 
         void release();
@@ -254,7 +255,7 @@ public final class Driver {
     }
 
     static Lock semaphore(RSemaphore semaphore) {
-        semaphore.trySetPermits(PERMITS); // the first one does
+        semaphore.trySetPermits(PERMITS); // only the first call has an effect
         return new Lock() {
             public String acquire(Object timeout) throws InterruptedException {
                 boolean held = true;
@@ -272,21 +273,21 @@ public final class Driver {
         };
     }
 
-    /** A lease outside a run. */
+    /** A lease that lockbench acquires and releases by separate requests, outside a run. */
     interface Holder {
         void start();
 
-        /** Ends the call that answers that question, and no other. */
+        /** Interrupts the call that serves the request with this id, and no other. */
         void cancel(Object call);
 
         void release(Map<String, Object> ask);
     }
 
-    /** A lease that the thread that acquired it releases. */
+    /** A Holder with a thread that acquires the lease and releases it. */
     final class ThreadHolder extends Thread implements Holder {
         private final Map<String, Object> ask;
         final BlockingQueue<Map<String, Object>> releases = new LinkedBlockingQueue<>();
-        private Object calling; // the question that the library is called for; null between two calls
+        private Object calling; // the id of the request that the call serves; null between two calls
 
         ThreadHolder(Map<String, Object> ask) {
             this.ask = ask;
@@ -337,7 +338,7 @@ public final class Driver {
         }
     }
 
-    /** The clients of one run. */
+    /** The clients of one run, and the reports of their cycles. */
     final class Run implements Runnable {
         final Map<String, Object> ask;
         final List<Client> clients = new ArrayList<>();
@@ -355,13 +356,13 @@ public final class Driver {
             }
         }
 
-        /** Reports a cycle whose lease was released just now, token and error as JSON. */
+        /** Records a cycle whose lease was released just now. token and error are JSON. */
         void made(int client, int key, long asked, long granted, long released, String token, String error) {
             add("[" + client + "," + key + "," + asked + "," + granted + "," + released + "," + System.nanoTime() + ","
                 + token + "," + error + "]");
         }
 
-        /** Reports a cycle without a lease, the error as JSON. */
+        /** Records a cycle without a lease. error is JSON. */
         void failed(int client, int key, long asked, long ended, String error) {
             add("[" + client + "," + key + "," + asked + ",null,null," + ended + ",null," + error + "]");
         }
@@ -370,7 +371,7 @@ public final class Driver {
             cycles.add(cycle);
         }
 
-        /** Returns the counter of a key; null if lockbench does not ask for one. */
+        /** Returns the counter of a key; null if lockbench does not request counting. */
         RBucket<String> counter(int key) {
             if (!ask.containsKey("count")) {
                 return null;
@@ -404,7 +405,7 @@ public final class Driver {
         }
     }
 
-    /** Returns what a counter has after it had that; null is that it was not there. */
+    /** Returns the value of a counter plus one; null means that the counter does not exist yet. */
     static String incremented(String before) {
         return String.valueOf(before == null ? 1 : Long.parseLong(before) + 1);
     }
@@ -415,11 +416,11 @@ public final class Driver {
 
         boolean isAlive();
 
-        /** Interrupts a wait, and nothing else. */
+        /** Interrupts the client if it is waiting for a lock. */
         void endWait();
     }
 
-    /** A client, which is a thread. */
+    /** A client that is a thread. */
     final class ThreadClient extends Thread implements Client {
         private final Run run;
         private final int number;
@@ -469,7 +470,7 @@ public final class Driver {
             }
         }
 
-        /** Holds, and increments the key's counter if lockbench asks for it. */
+        /** Holds the lock until end, and increments the key's counter if lockbench requests it. */
         private void work(int key, long end) {
             RBucket<String> counter = run.counter(key);
             String before = counter == null ? null : counter.get();

@@ -13,9 +13,9 @@ import org.springframework.data.redis.connection.jedis.JedisConnectionFactory;
 import redis.clients.jedis.JedisPoolConfig;
 
 /**
- * The lock of ShedLock, in Redis by Spring and Jedis. It deletes its key at a release, whoever has it by then, or with
- * safeUpdate by a script that compares. ShedLock skips a job that another runs, so it has a try-lock alone: a wait
- * here is one try each 100 ms.
+ * The lock of ShedLock, in Redis by Spring and Jedis. A release deletes the key even if another client has the lock by
+ * then. With safeUpdate a script compares the value first. ShedLock skips a job that another client runs, so it has
+ * only a try-lock. A waiter here makes one try every 100 ms.
  */
 final class ShedLock {
     static final long PAUSE = 100; // ms
@@ -42,18 +42,18 @@ final class ShedLock {
         pool.setMaxTotal(64);
         pool.setMaxIdle(64);
         JedisClientConfiguration.JedisClientConfigurationBuilder options = JedisClientConfiguration.builder();
-        if (client != null && !client.isEmpty()) { // Spring refuses an empty one
+        if (client != null && !client.isEmpty()) { // Spring refuses an empty name
             options.clientName(client);
         }
         connections = new JedisConnectionFactory(server, options.usePooling().poolConfig(pool).build());
         connections.afterPropertiesSet();
         connections.start();
-        connections.getConnection().close(); // an address that does not answer is refused now
+        connections.getConnection().close(); // fails now if the server cannot be reached
         provider = new RedisLockProvider.Builder(connections).keyPrefix("shedlock").environment("lockbench")
             .safeUpdate(safe).build();
     }
 
-    /** Returns the version in the name of its jar, which has none in its manifest; "" if there is none. */
+    /** Returns the version in the name of ShedLock's jar, because its manifest has none; "" if the name has none. */
     static String version() {
         String jar = RedisLockProvider.class.getProtectionDomain().getCodeSource().getLocation().getPath();
         return jar.replaceFirst("^.*-([0-9][0-9.]*)[.]jar$", "$1").replaceFirst("^.*/.*$", "");
@@ -67,7 +67,7 @@ final class ShedLock {
         connections.destroy();
     }
 
-    /** Returns the lock of that name, for one client, whose keys are shedlock:lockbench:NAME. */
+    /** Returns the lock of that name for one client. Its key is shedlock:lockbench:NAME. */
     Driver.Lock lock(String name) {
         return new Driver.Lock() {
             private SimpleLock held;
@@ -95,7 +95,7 @@ final class ShedLock {
             public void release() {
                 try {
                     held.unlock();
-                } catch (IllegalStateException e) { // it has been released before
+                } catch (IllegalStateException e) { // it was released before
                     throw new IllegalMonitorStateException(e.getMessage());
                 }
             }
