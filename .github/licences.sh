@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Copies the licences of everything that is compiled into a package, by default lockbench, to a folder.
-# GOOS and GOARCH say for which system.
+# Copies the licences of all modules that are compiled into a package, by default lockbench, and the licence of Go to a
+# folder. GOOS and GOARCH select the system.
 set -euo pipefail
 
 to=${1:?usage: licences.sh FOLDER [PACKAGE]}

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Gets a server with the Redis protocol that this Debian release does not have, such as Valkey, from the packages of a
-# newer release. It extracts the packages into a folder and does not install them. The server runs with the loader and
-# the libraries of those packages.
+# Downloads a server with the Redis protocol that this Debian release does not have, such as Valkey, from the packages
+# of a newer release. It extracts the packages into a folder and does not install them. The server runs with the loader
+# and the libraries of those packages.
 #
 #     docker/other-server.sh valkey-server trixie DIR    # prints the program to start
 #
@@ -25,7 +25,7 @@ keys=/usr/share/keyrings/debian-archive-keyring.gpg
 command -v apt-get >/dev/null && command -v dpkg-deb >/dev/null && [ -r "$keys" ] ||
 	{ echo "$0: needs apt-get, dpkg-deb and $keys" >&2; exit 1; }
 mirror=$(cat /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null | grep -v '^ *#' | grep -o 'https\?://[^ ]*/debian/\?\( \|$\)' | tr -d ' ' | head -n 1 || true)
-[ -n "$mirror" ] || { echo "$0: apt knows no mirror of Debian" >&2; exit 1; }
+[ -n "$mirror" ] || { echo "$0: the sources of apt have no mirror of Debian" >&2; exit 1; }
 
 # Give apt a separate state, so that nothing outside the folder changes.
 apt=$dir/apt
@@ -53,7 +53,7 @@ for archive in "$apt"/archives/*.deb; do dpkg-deb -x "$archive" "$dir/root"; don
 loader=$(find "$dir/root" -name 'ld-linux*.so.*' | head -n 1)
 libraries=$(find "$dir/root" -name '*.so.*' -printf '%h\n' | sort -u | paste -sd :)
 binary=$(find "$dir/root" -path "*/bin/$package" -o -path "*/bin/$package-server" | sort -r | head -n 1 || true)
-[ -n "$loader" ] && [ -n "$binary" ] || { echo "$0: the packages hold no $package" >&2; exit 1; }
+[ -n "$loader" ] && [ -n "$binary" ] || { echo "$0: the packages do not contain $package" >&2; exit 1; }
 mkdir -p "$dir/bin"
 link=$dir/root/$package # a server derives its role from its name
 ln -sf "$(readlink -f "$binary")" "$link"

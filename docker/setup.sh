@@ -32,7 +32,7 @@ build_offline() {
 	have ldd && server=$(program server) || return 1
 	cli=$(program cli) || cli=
 	files="$server $cli $(libraries "$server") ${cli:+$(libraries "$cli")}"
-	# shellcheck disable=SC2086 # they are several
+	# shellcheck disable=SC2086 # several words
 	parts=$(cat $files | cksum)
 	if [ "$(docker image inspect -f '{{.Config.Labels.parts}}' "$offline" 2>/dev/null)" = "$parts" ]; then return 0; fi
 	say "building $offline from $server"
@@ -67,7 +67,7 @@ can_be_root() {
 # there is not changed.
 policy=${POLICY_RC_D:-/usr/sbin/policy-rc.d}
 
-# apt_install PACKAGE...
+# apt_install PACKAGE... installs packages without starting their services, now or at boot.
 apt_install() {
 	placed=no
 	if [ ! -e "$policy" ]; then
@@ -107,18 +107,18 @@ there() { for file in "$@"; do [ -e "$file" ] && return 0; done; return 1; }
 stores() {
 	missing=
 	have etcd || missing="$missing etcd-server"
-	# shellcheck disable=SC2086 # it is a pattern
+	# shellcheck disable=SC2086 # a pattern
 	have postgres || there $postgres/postgres || missing="$missing postgresql"
 	{ there "$zookeeper" && have java; } || missing="$missing zookeeper"
 	have pgbouncer || there "$pgbouncer" || missing="$missing pgbouncer"
 	[ -n "$missing" ] || return 0
 	if have apt-get && can_be_root; then
 		say "installing$missing"
-		# shellcheck disable=SC2086 # they are several
+		# shellcheck disable=SC2086 # several words
 		if apt_install $missing; then return 0; fi
 	fi
-	say "these stores are missing and cannot be installed without you: sudo apt-get install$missing
-  or give lockbench the servers that you have: -u etcd://HOST:PORT -u postgres://HOST/DATABASE -u zk://HOST:PORT"
+	say "these stores are missing, and this script cannot install them. Run: sudo apt-get install$missing
+  or give lockbench the addresses of your servers: -u etcd://HOST:PORT -u postgres://HOST/DATABASE -u zk://HOST:PORT"
 	return 1
 }
 
@@ -153,7 +153,7 @@ else
 	if ! docker image inspect "$offline" >/dev/null 2>&1; then
 		say "pulling $image"
 		if within 300 docker pull -q "$image" >&2; then exit 0; fi
-		say "it cannot be pulled; falling back to redis-server"
+		say "$image cannot be pulled, so setup.sh tries redis-server"
 	fi
 	if install_redis; then
 		build_offline || say "no image can be built from redis-server, so lockbench starts it as a process"
@@ -161,7 +161,7 @@ else
 	fi
 fi
 
-say "there is no Redis and it cannot be installed without you. One of these will do:
+say "there is no Redis, and this script cannot install one. Use one of these:
   Debian, Ubuntu:  sudo apt-get install redis-server
   Fedora, RHEL:    sudo dnf install redis
   macOS:           brew install redis

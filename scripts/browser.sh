@@ -1,13 +1,14 @@
 #!/bin/sh
-# make browser: the HTML report and the live page in headless Chromium, checked by axe-core, on a phone, a screen and
-# paper, light and dark. CHROMIUM=PATH names the browser. "browser.sh found" only prints the path of the browser.
+# make browser: tests the HTML report and the live page in headless Chromium. axe-core checks them on a phone, a screen
+# and paper, in light and dark mode. CHROMIUM=PATH names the browser. "browser.sh found" only prints the path of the
+# browser.
 set -eu
 cd "$(dirname "$0")/.."
 for name in ${CHROMIUM:-chromium chromium-browser google-chrome}; do
 	if chromium=$(command -v "$name"); then break; fi
 done
 [ -n "$chromium" ] || {
-	echo "make browser: no Chromium: install it, such as Debian's chromium, or name it with CHROMIUM=PATH" >&2
+	echo "make browser: Chromium was not found: install it, such as Debian's package chromium, or set CHROMIUM=PATH" >&2
 	exit 1
 }
 if [ "${1:-}" = found ]; then

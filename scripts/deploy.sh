@@ -6,7 +6,7 @@ set -eu
 cd "$(dirname "$0")/.."
 (cd deploy/kubernetes && "${GO:-go}" test -vet=off .)
 if [ "$(docker info -f '{{.Swarm.LocalNodeState}}' 2>/dev/null)" != inactive ] || ! command -v redis-server >/dev/null; then
-	echo "make deploy: no Docker engine without a Swarm, or no redis-server, so no job in a Swarm" >&2
+	echo "make deploy: skipped the job in a Swarm, which needs redis-server and a Docker engine that is in no Swarm" >&2
 	exit
 fi
 CLIENTS=20 DURATION=1s GO="${GO:-go}" deploy/swarm/run.sh | tee -a /dev/stderr | grep -q ' 60 clients '

@@ -1,6 +1,6 @@
 #!/bin/bash
 # make languages: writes docs/evidence/LANGUAGES.md from a run of every driver at 1, 10 and 100 clients and a check of
-# each lock. Needs bin/lockbench and make drivers.
+# each lock. Needs bin/lockbench, and the drivers that make drivers installs.
 set -eu
 cd "$(dirname "$0")/.."
 one_node='exec:redis-py,exec:redis-py --sleep 0.01,exec:redis-py-asyncio,exec:python-redis-lock,exec:aioredlock'

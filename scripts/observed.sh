@@ -1,6 +1,7 @@
 #!/bin/bash
-# make observed: writes docs/evidence/OBSERVED.md, which compares what lockbench observe reports of each lock with the
-# lock's run. Needs bin/lockbench and make drivers. Each run has a separate Redis, which observe starts.
+# make observed: writes docs/evidence/OBSERVED.md, which compares the report of lockbench observe for each lock with the
+# report of the lock's own run. Needs bin/lockbench, and the drivers that make drivers installs. observe starts a
+# separate Redis for each run.
 set -u
 cd "$(dirname "$0")/.."
 locks=(spin setnx-expire redsync redislock redisson-spin pubsub fair fenced blpop handoff
@@ -18,7 +19,7 @@ for mode in $(printf '%s\n' "${!modes[@]}" | sort); do
 	for lock in "${locks[@]}"; do
 		case $mode-$lock in
 		2-open-exec:* | [45]-*-exec:*) continue ;; # drivers support neither an open loop nor crashes, and release within the TTL
-		1-closed-handoff) instances=8 ;; # within one process, handoff sends Redis no commands
+		1-closed-handoff) instances=8 ;; # observe sees no command when handoff passes the lock within a process
 		*) instances=2 ;;
 		esac
 		file=bin/observed/$mode-${lock//[: ]/_}

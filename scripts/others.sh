@@ -1,8 +1,9 @@
 #!/bin/sh
-# make others: the tests that make test omits. OTHERS is the pattern of the packages that make test omits.
+# make others: runs the tests that make test omits. OTHERS is the pattern of the packages that make test omits.
 #
-# These are the locks on other stores, other libraries' locks in all variants, the tests that the tag redisonly omits,
-# Prometheus, the drivers of other languages (after make drivers), and, if there is a browser, the HTML pages.
+# These are the tests of locks on other stores, of third-party locks in all variants, those that the tag redisonly
+# omits, those with Prometheus and, after make drivers, with drivers in other languages. If Chromium is installed, the
+# tests of the HTML pages run too.
 set -eux
 cd "$(dirname "$0")/.."
 go=${GO:-go}
@@ -14,11 +15,11 @@ test="$go test -vet=off $LOCKBENCH_TEST_TAGS -timeout 20m"
 	$test ./strategies/peers/... ./strategies/locktest ./strategies/all
 	files=$(grep -rl '^//go:build .*!redisonly' --include=*_test.go .)
 	names=$(sed -n 's/^func \(Test[^(]*\).*/\1/p' $files | paste -sd '|')
-	$test -run "^(TestAUsersServer.*|TestBadInputs|TestExamplesOfThePagesRun|TestScripts|$names)\$" \
+	$test -run "^(TestForeignServer.*|TestBadInputs|TestPageExamplesAreValid|TestScripts|$names)\$" \
 		$(dirname $files | sort -u)
 	docker/setup.sh prometheus
 	$test -v -run '^TestPrometheus$' ./command
-	$test -v -run '^(TestLocksAreSharedWithALiveRedisson|TestWaysInOfDrivers)$' ./internal/driver ./command
+	$test -v -run '^(TestLocksAreSharedWithRedisson|TestDriverConnectionSettings)$' ./internal/driver ./command
 }
 if command -v npm >/dev/null && scripts/browser.sh found >/dev/null; then
 	scripts/browser.sh

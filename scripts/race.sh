@@ -1,8 +1,10 @@
 #!/bin/sh
-# make race: the tests of locks in all variants, and of the engine, under the race detector, which needs a C compiler.
+# make race: runs the tests of locks in all variants, and of the engine, under the race detector, which needs a C
+# compiler.
 #
 # It covers the locks and the packages that run and measure them. It omits locks whose work another program does, the
-# model, and strategies/goredis, because go-redis 9.23 has a data race when a client that routes by latency pings.
+# model of handoff, and strategies/goredis, because go-redis 9.23 has a data race when a client that routes by latency
+# pings.
 set -eu
 cd "$(dirname "$0")/.."
 go=${GO:-go}

@@ -1,7 +1,7 @@
 #!/bin/bash
-# make valkey: some tests on Valkey 9, or else on Valkey 8, from the packages of a newer Debian
-# (docker/other-server.sh): clusters, costs, the rights of every strategy, and tokens. It then tests the release by
-# DELEX on Redis 8.4 or later from Debian's experimental packages. VALKEY is the folder in which the servers are kept.
+# make valkey: runs tests of clusters, costs, tokens and the rights of every strategy on Valkey 9, or else on Valkey 8,
+# from the packages of a newer Debian (docker/other-server.sh). It then tests the release by DELEX on Redis 8.4 or later
+# from Debian's experimental packages. VALKEY is the folder in which the servers are kept.
 set -eu
 cd "$(dirname "$0")/.."
 go=${GO:-go}

@@ -1,6 +1,7 @@
 #!/bin/sh
-# Measures with three generators in the current context's namespace, and prints their report. It makes the password of
-# their Redis, and deletes the job of the run before: Kubernetes does not change a job. TIMEOUT is in seconds.
+# Measures with three load generators in the namespace of the current context, and prints their report. The script
+# creates a password for their Redis, unless the file password exists. It deletes the Job of the previous run, because
+# Kubernetes cannot change a Job. TIMEOUT is the longest time to wait for the Job, in seconds (900).
 set -eu
 cd "$(dirname "$0")"
 say() { echo "run.sh: $*" >&2; }
@@ -19,6 +20,6 @@ done
 kubectl logs -l batch.kubernetes.io/job-completion-index=0 --tail -1
 case $ended in
 *Complete*) ;;
-*Failed*) say "the job failed: kubectl describe job lockbench" && exit 1 ;;
-*) say "the job has not ended within ${TIMEOUT:-900} s: kubectl describe job lockbench" && exit 1 ;;
+*Failed*) say "the job failed; kubectl describe job lockbench shows why" && exit 1 ;;
+*) say "the job has not ended within ${TIMEOUT:-900} s; kubectl describe job lockbench shows why" && exit 1 ;;
 esac

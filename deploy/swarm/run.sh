@@ -1,7 +1,7 @@
 #!/bin/sh
-# Measures with three generators in a Docker Swarm, and prints their report. On one machine, without LOCKBENCH_REDIS,
-# it needs redis-server: it makes a swarm of this machine, and a Redis that keeps nothing, and removes both.
-# CLIENTS and DURATION are those of the stack.
+# Measures with three load generators in a Docker Swarm, and prints their report. If the Docker engine is in no Swarm,
+# the script creates one and leaves it at the end. Without LOCKBENCH_REDIS it starts a redis-server without persistence
+# on port PORT (16379) and stops it at the end. CLIENTS and DURATION replace the values in stack.yaml.
 set -eu
 cd "$(dirname "$0")/../.."
 
@@ -34,14 +34,15 @@ if [ -z "${LOCKBENCH_REDIS:-}" ]; then
 	export LOCKBENCH_REDIS="redis://127.0.0.1:$port"
 fi
 if docker service inspect lockbench_generators >/dev/null 2>&1; then
-	echo "there is a stack lockbench already" >&2
+	echo "run.sh: a stack named lockbench exists already: remove it by docker stack rm lockbench" >&2
 	exit 1
 fi
 deployed=yes
 say "deploying the generators"
 docker stack deploy --resolve-image never -c deploy/swarm/stack.yaml lockbench >/dev/null 2>&1
 
-# A generator ends as Complete, or as Failed or Rejected if something is wrong; its successor is not started.
+# A task ends as Complete or, after an error, as Failed or Rejected. stack.yaml delays the restart of a failed task by a
+# day.
 tasks() { docker service ps lockbench_generators --format '{{.CurrentState}}'; }
 all=$(docker service inspect -f '{{.Spec.Mode.ReplicatedJob.TotalCompletions}}' lockbench_generators)
 shown=

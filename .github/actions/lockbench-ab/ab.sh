@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# Builds the base and the head and compares them. The verdict is left to
-# verdict.sh, so that it can be commented on first.
+# Builds the program of the base and of the head, and compares both by lockbench ab. It does not fail for the result:
+# verdict.sh does so, after comment.sh.
 set -euo pipefail
 
-: "${PACKAGE:?}" "${FLAGS:?}" "${BASE:?is no pull request: name a base}" "${PAIRS:?}" "${BUDGET:=15m}" "${THRESHOLD:?}" "${COUNT_THRESHOLD:?}" "${METRIC:?}" "${STRICT:=false}" "${ALL_METRICS:=false}"
+: "${PACKAGE:?}" "${FLAGS:?}" "${BASE:?is empty, because this is no pull request: set the input base}" "${PAIRS:?}" "${BUDGET:=15m}" "${THRESHOLD:?}" "${COUNT_THRESHOLD:?}" "${METRIC:?}" "${STRICT:=false}" "${ALL_METRICS:=false}"
 work=$(mktemp -d "${RUNNER_TEMP:-/tmp}/lockbench-ab.XXXXXX")
 
 git cat-file -e "$BASE^{commit}" 2>/dev/null || git fetch --quiet --depth 1 origin "$BASE"
 git worktree add --quiet --detach "$work/source" "$BASE"
 trap 'git worktree remove --force "$work/source"' EXIT
 go build -o "$work/head" "$PACKAGE"
-# The package may be named from a folder below the repository's.
+# PACKAGE is relative to the current folder, which may be below the root of the repository.
 (cd "$work/source/$(git rev-parse --show-prefix)" && go build -o "$work/base" "$PACKAGE")
 
 mkdir "$work/out"

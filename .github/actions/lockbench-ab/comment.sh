@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Writes the comparison into the pull request, over the one from last time. Everybody can write the
-# mark, so the comment must be of the token's own user, too.
+# Posts the comparison as a comment on the pull request, or replaces the comment of the previous comparison. Any user
+# can write a comment with the mark, so the script replaces only a comment by the user of the token.
 set -euo pipefail
 
 mark='<!-- lockbench-ab -->'
@@ -10,7 +10,7 @@ body=$(mktemp)
 	cat "$1"
 } >"$body"
 comments=repos/$GITHUB_REPOSITORY/issues
-# A workflow's own token may not ask who it is.
+# The token of a workflow may not query its own user.
 author=$(gh api user --jq .login 2>/dev/null) || author='github-actions[bot]'
 earlier=$(gh api --paginate "$comments/$PULL_REQUEST/comments" \
 	--jq '.[] | [.id, .user.login, (.body | split("\n")[0] | rtrimstr("\r"))] | @tsv' |

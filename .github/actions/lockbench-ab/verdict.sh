@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Ends the job as lockbench ab has ended. Undecided (112) is a warning unless the comparison is strict,
-# everything else that is not 0 a failure. The comment has the reason.
+# Ends the job with the exit code of lockbench ab. Undecided (112) is only a warning, unless the comparison is strict.
+# Any other code except 0 is a failure. The comment gives the reason.
 set -euo pipefail
 
 case "$1" in
@@ -9,10 +9,10 @@ case "$1" in
 111) echo "::error::lockbench: the head broke a guarantee that its strategy claims" ;;
 112)
 	if [ "${2:-false}" != true ]; then
-		echo "::warning::lockbench: undecided: the comment and the summary say why, and how many pairs would do"
+		echo "::warning::lockbench: undecided: the comment and the summary give the reason and the number of pairs that would suffice"
 		exit 0
 	fi
-	echo "::error::lockbench: undecided, and the comparison is strict: more pairs, longer runs, a quieter runner, or strict: false"
+	echo "::error::lockbench: undecided, and the comparison is strict: use more pairs, longer runs or a quieter runner, or set strict: false"
 	;;
 *) echo "::error::lockbench ab ended with $1" ;;
 esac

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs COMMAND by lockbench observe --exec with THRESHOLDS, one a line, and ends as lockbench does. The job's summary
-# gets the document.
+# Runs COMMAND by lockbench observe --exec with THRESHOLDS, one in each line, and ends with the exit code of lockbench.
+# The report becomes part of the summary of the job.
 set -euo pipefail
 
 : "${COMMAND:?is empty: name the command to run}" "${THRESHOLDS?}" "${PREFIX=}" "${VERSION:=main}"
