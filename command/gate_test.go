@@ -124,8 +124,8 @@ type trial struct {
 	injected float64
 }
 
-// compare compares the programs base and head with lockbench ab --all-metrics, whose runs have the given flags. The
-// test fails if the exit code does not match the verdict.
+// compare runs lockbench ab --all-metrics on the programs base and head, with the given flags for their runs. It fails
+// the test if the exit code of ab contradicts the verdict in the report.
 func (g *workshop) compare(base, head string, flags []string) trial {
 	g.t.Helper()
 	g.made++

@@ -202,8 +202,8 @@ func (s stores) change(name string, change func(*lockbench.StoreOptions)) error 
 	return nil
 }
 
-// register adds --redis, which accepts one value per store, and the access flags. All servers of a topology are in one
-// value, separated by commas.
+// register adds the access flags and --redis. --redis can be repeated, once for each store. One value lists all servers
+// of a store, separated by commas.
 func (s stores) register(set *pflag.FlagSet, more string) {
 	given := map[string]bool{}
 	set.FuncP("redis", "u", "`url` (redis://, rediss://, redis+sentinel://) or host:port of a server, "+

@@ -27,10 +27,10 @@ func open() *descriptor {
 
 func (d *descriptor) close() { _ = d.file.Close() }
 
-// sleep returns true at or after the instant until. If that instant has already passed, it returns false at once.
+// sleep blocks until the given time and returns true. If that time has already passed, it returns false at once.
 //
-// The read deadline lets the runtime wake the goroutine too, because on a busy machine the runtime checks its own
-// timers more often than descriptors.
+// Usually the timer descriptor wakes the goroutine. The read deadline is a second way to wake it, because on a busy
+// machine the runtime checks its own timers more often than descriptors.
 func (d *descriptor) sleep(until time.Time) bool {
 	left := time.Until(until)
 	if left <= 0 {

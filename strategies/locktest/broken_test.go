@@ -250,7 +250,7 @@ func broken() []subject {
 	return []subject{
 		// These faults break exclusion.
 		polling("everyFifth").called("every fifth wait is granted although another client holds the lock").
-			fails("exclusion", "which is drawn in "),
+			fails("exclusion", "its diagram is in "),
 		inProcess("morePermits", 3).called("one permit more").
 			fails("permits", "1 more leases than the 3 permits were granted").breaking(exclusive),
 		inProcess("morePermits", 1).called("one holder more").fails("exclusion", "found more holders than permits"),

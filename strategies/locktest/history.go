@@ -224,13 +224,13 @@ func check(model Model, history []Operation, dir string) error {
 	}
 	file, err := os.CreateTemp(dir, "lockbench-history-*.html")
 	if err != nil {
-		return fmt.Errorf("a %v cannot produce this history (drawing it failed: %w)", model, err)
+		return fmt.Errorf("a %v cannot produce this history (its diagram cannot be drawn: %w)", model, err)
 	}
 	err = porcupine.Visualize(model.porcupine(), info, file)
 	if err := errors.Join(err, file.Close()); err != nil {
-		return fmt.Errorf("a %v cannot produce this history (drawing it failed: %w)", model, err)
+		return fmt.Errorf("a %v cannot produce this history (its diagram cannot be drawn: %w)", model, err)
 	}
-	return fmt.Errorf("a %v cannot produce this history, which is drawn in %s", model, file.Name())
+	return fmt.Errorf("a %v cannot produce this history; its diagram is in %s", model, file.Name())
 }
 
 // never is the return time of an operation that may happen at any time after its call.

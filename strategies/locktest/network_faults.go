@@ -196,8 +196,8 @@ func (s *stage) halfDone(third *instance, what string, step int) (there bool) {
 		return false
 	}
 	if !s.eventually(func() bool { return !s.held(third, "key") }) {
-		s.fatalf("command %d of a call (%s) was lost and the caller made no further call; %v later, long after the TTL, "+
-			"the lock is not free", step+1, what, s.patience)
+		s.fatalf("command %d of a call (%s) was lost, and the client made no further call; %v later, long after the "+
+			"TTL, the lock is not free", step+1, what, s.patience)
 	}
 	return true
 }

@@ -49,7 +49,7 @@ type enough func(t tally, overtime bool) bool
 // inTime is an enough function for a caller that needs only the answers within the node timeout.
 func inTime(_ tally, overtime bool) bool { return overtime }
 
-// poll is the result of one call of ask.
+// poll holds the replies of the nodes to one call of ask.
 type poll struct {
 	answers []answer // one for each node; with errNoAnswer if ask did not wait for the node's reply
 	tally   tally

@@ -195,7 +195,7 @@ type Check struct {
 	Measured []Measure       `json:"measured"`
 }
 
-// Measure is one figure of a check, its requirement, and whether the figure meets the requirement.
+// Measure is one value that a check has measured, the limit that the value must meet, and whether it does.
 type Measure struct {
 	Name    string          `json:"name"`
 	Value   *float64        `json:"value"` // nil if not known

@@ -141,8 +141,8 @@ func (s *Server) Ping(ctx context.Context) error {
 	return err
 }
 
-// Settle waits until all servers that lockbench started serve requests. For a user's servers, Settle only checks once
-// that enough of them serve requests.
+// Settle waits until every server that lockbench started is serving requests. For servers of a user it does not wait:
+// it checks a single time whether enough of them are serving.
 func (s *Server) Settle(ctx context.Context) error {
 	if err := s.Servers.Settle(ctx, s.Ping, ready); err != nil {
 		return err

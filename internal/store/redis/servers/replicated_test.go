@@ -87,7 +87,7 @@ func replicaAddresses(t *testing.T, s *Server) {
 	}
 }
 
-// promotion kills the primary and promotes a replica. All clients must then write to this replica.
+// promotion kills the primary and promotes a replica. All clients must then write to the new primary.
 func promotion(t *testing.T, s *Server) {
 	ctx := t.Context()
 	node := clientsOf(t, s, 2)[0]
