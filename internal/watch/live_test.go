@@ -236,6 +236,9 @@ func TestPageIsRenderedOnceForAllReaders(t *testing.T) {
 
 // The page may run its own script and nothing else, and no page may frame it.
 func TestPageAllowsOnlyItsOwnScript(t *testing.T) {
+	if !strings.Contains(html.Script, "function arrange(") {
+		t.Fatal("the script of every page is not embedded")
+	}
 	_, urls := open(t, Addresses{Live: "127.0.0.1:0"})
 	answer, err := http.Get(urls[0]) //nolint:noctx // ours
 	if err != nil {
