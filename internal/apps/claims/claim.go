@@ -159,7 +159,8 @@ func All() ([]Claim, error) {
 	return all, nil
 }
 
-// Parse parses the file of a claim. It does not check the command lines (see Bench.Check).
+// Parse parses the file of a claim, and returns all errors joined. It does not check the command lines (see
+// Bench.Check).
 func Parse(name string, content []byte) (Claim, error) {
 	c := Claim{File: untrusted.Printable(name), Rounds: 3}
 	decoder := yaml.NewDecoder(bytes.NewReader(content))
@@ -175,10 +176,16 @@ func Parse(name string, content []byte) (Claim, error) {
 	default:
 		err = c.check()
 	}
-	if err != nil {
-		return c, fmt.Errorf("%s: %w", c.File, err)
+	problems := []error{err}
+	if all, joined := err.(interface{ Unwrap() []error }); joined {
+		problems = all.Unwrap()
 	}
-	return c, nil
+	for i, problem := range problems {
+		if problem != nil {
+			problems[i] = fmt.Errorf("%s: %w", c.File, problem)
+		}
+	}
+	return c, errors.Join(problems...)
 }
 
 // oneLine converts an untrusted text to one printable line.
@@ -208,36 +215,45 @@ func (r *runs) UnmarshalYAML(n *yaml.Node) error {
 	return nil
 }
 
-// check returns the first error that the YAML decoder cannot find. It also parses the limits.
+// check returns the errors that the YAML decoder cannot find, joined. It also parses the limits.
 func (c *Claim) check() error {
-	switch {
-	case c.Says == "" || len(c.Runs) == 0 || len(c.Expect) == 0:
-		return errors.New(`a claim needs the keys "says", "runs" and "expect"`)
-	case c.Rounds < 1:
-		return errors.New("rounds must be at least 1")
-	case c.Generators < 0 || c.Generators == 1:
-		return errors.New("generators must be at least 2")
+	var problems []error
+	report := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
+	var missing []string
+	for key, is := range map[string]bool{"says": c.Says != "", "runs": len(c.Runs) > 0, "expect": len(c.Expect) > 0} {
+		if !is {
+			missing = append(missing, strconv.Quote(key))
+		}
+	}
+	if slices.Sort(missing); len(missing) > 0 {
+		report(`a claim needs the keys "says", "runs" and "expect"; missing: %s`, strings.Join(missing, ", "))
+	}
+	if c.Rounds < 1 {
+		report("rounds must be at least 1")
+	}
+	if c.Generators < 0 || c.Generators == 1 {
+		report("generators must be at least 2")
 	}
 	for _, name := range c.Shows {
 		if _, err := metric(string(name)); err != nil {
-			return fmt.Errorf("shows: %w", err)
+			report("shows: %w", err)
 		}
 	}
 	for i := range c.Expect {
 		e := &c.Expect[i]
 		if err := e.check(); err != nil {
-			return fmt.Errorf("expectation %d: %w", i+1, err)
+			report("expectation %d: %w", i+1, err)
 		}
 		for place, figure := range e.figures() {
 			there := [][]Run{c.Runs, slices.Concat(c.Runs, c.CounterRuns)}[place]
 			for _, o := range figure.operands {
 				if !slices.ContainsFunc(there, func(r Run) bool { return r.Name == o.run }) {
-					return fmt.Errorf("expectation %d: %s: the claim has no run %q", i+1, figure.Text, o.run)
+					report("expectation %d: %s: the claim has no run %q", i+1, figure.Text, o.run)
 				}
 			}
 		}
 	}
-	return nil
+	return errors.Join(problems...)
 }
 
 // check parses the limits of the expectation, and returns the first error in the expectation.
