@@ -159,31 +159,27 @@ func All() ([]Claim, error) {
 	return all, nil
 }
 
-// Parse parses the file of a claim, and returns all errors joined. It does not check the command lines (see
-// Bench.Check).
+// Parse parses the file of a claim. It returns an error for each key and each expectation that is wrong, joined. It does
+// not check the command lines (see Bench.Check).
 func Parse(name string, content []byte) (Claim, error) {
 	c := Claim{File: untrusted.Printable(name), Rounds: 3}
 	decoder := yaml.NewDecoder(bytes.NewReader(content))
 	decoder.KnownFields(true)
-	err := decoder.Decode(&c)
-	switch {
+	var problems []error
+	switch err := decoder.Decode(&c); {
 	case errors.Is(err, io.EOF):
-		err = errors.New("the file is empty")
+		problems = []error{errors.New("the file is empty")}
 	case err != nil: // the error contains the line numbers
-		err = errors.New(strings.TrimPrefix(oneLine(err.Error()), "yaml: unmarshal errors: "))
+		problems = []error{errors.New(strings.TrimPrefix(oneLine(err.Error()), "yaml: unmarshal errors: "))}
 	case !errors.Is(decoder.Decode(&yaml.Node{}), io.EOF):
-		err = errors.New("there is text after the end of the claim: a file must contain exactly one claim")
+		problems = []error{
+			errors.New("there is text after the end of the claim: a file must contain exactly one claim"),
+		}
 	default:
-		err = c.check()
-	}
-	problems := []error{err}
-	if all, joined := err.(interface{ Unwrap() []error }); joined {
-		problems = all.Unwrap()
+		problems = c.check()
 	}
 	for i, problem := range problems {
-		if problem != nil {
-			problems[i] = fmt.Errorf("%s: %w", c.File, problem)
-		}
+		problems[i] = fmt.Errorf("%s: %w", c.File, problem)
 	}
 	return c, errors.Join(problems...)
 }
@@ -215,18 +211,17 @@ func (r *runs) UnmarshalYAML(n *yaml.Node) error {
 	return nil
 }
 
-// check returns the errors that the YAML decoder cannot find, joined. It also parses the limits.
-func (c *Claim) check() error {
-	var problems []error
+// check returns the errors that the YAML decoder cannot find: at most one for each expectation. It also parses the
+// limits.
+func (c *Claim) check() (problems []error) {
 	report := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
-	var missing []string
-	for key, is := range map[string]bool{"says": c.Says != "", "runs": len(c.Runs) > 0, "expect": len(c.Expect) > 0} {
-		if !is {
-			missing = append(missing, strconv.Quote(key))
+	for _, key := range []struct {
+		name  string
+		given bool
+	}{{"says", c.Says != ""}, {"runs", len(c.Runs) > 0}, {"expect", len(c.Expect) > 0}} {
+		if !key.given {
+			report(`a claim needs the keys "says", "runs" and "expect"; missing: %q`, key.name)
 		}
-	}
-	if slices.Sort(missing); len(missing) > 0 {
-		report(`a claim needs the keys "says", "runs" and "expect"; missing: %s`, strings.Join(missing, ", "))
 	}
 	if c.Rounds < 1 {
 		report("rounds must be at least 1")
@@ -253,7 +248,7 @@ func (c *Claim) check() error {
 			}
 		}
 	}
-	return errors.Join(problems...)
+	return problems
 }
 
 // check parses the limits of the expectation, and returns the first error in the expectation.
