@@ -91,14 +91,14 @@ func (p *Page) Entry(label, text string) {
 	}
 }
 
-// Section writes a heading, followed on the same line by the text of the parameter beside, which may be "".
-func (p *Page) Section(title, beside string) {
+// Section writes a heading. The subtitle follows on the same line, unless it is "".
+func (p *Page) Section(title, subtitle string) {
 	if !p.flows() {
-		fmt.Fprintf(p, "\n%s\n", p.Bold(strings.TrimSpace(strings.ToUpper(title)+"  "+beside)))
+		fmt.Fprintf(p, "\n%s\n", p.Bold(strings.TrimSpace(strings.ToUpper(title)+"  "+subtitle)))
 		return
 	}
-	if beside != "" {
-		title += ": " + beside
+	if subtitle != "" {
+		title += ": " + subtitle
 	}
 	if p.HTML {
 		p.within("", "")

@@ -27,4 +27,6 @@ stream.addEventListener("report", event => {
 	document.write(JSON.parse(event.data));
 	document.close();
 });
-stream.addEventListener("error", () => { document.querySelector("#status").textContent = "lockbench no longer responds."; });
+stream.addEventListener("error", () => {
+	document.querySelector("#status").textContent = "lockbench no longer responds.";
+});

@@ -1,6 +1,7 @@
 // The page is complete without this script. It sorts tables and hides strategies. The live page calls arrange for each
 // frame, so that it keeps the reader's choices.
-var chosen = { order: new Map(), hidden: new Set() }; // order of each table; var, because document.write declares them again
+// The order of each table, and the hidden strategies. document.write declares them again, which only var permits.
+var chosen = { order: new Map(), hidden: new Set() };
 var scales = { ns: 1e-9, "µs": 1e-6, ms: 1e-3, s: 1, k: 1e3, M: 1e6, G: 1e9, KB: 1e3, MB: 1e6, GB: 1e9 };
 
 // figure returns the number at the beginning of a cell in its base unit, such as seconds; NaN if there is none.

@@ -75,9 +75,9 @@ func agreed(t *testing.T, members []*Member) string {
 	return ids[0]
 }
 
-// Each generator contributes a random part to the run ID. The test forges the settings in Redis, so that they name
-// another run. The members must agree on another ID all the same. If a generator's part changes afterwards, the session
-// must end.
+// Each generator contributes a random part to the run ID. The test forges the settings in Redis, so that they contain
+// the ID of another run. The members must agree on an ID that differs from the forged one. If a generator's part changes
+// afterwards, the session must end.
 func TestKeysCannotChooseRunID(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
