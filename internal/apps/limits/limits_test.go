@@ -1,13 +1,16 @@
 package limits
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"math"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/lockbench/lockbench/internal/apps/document"
 	"github.com/lockbench/lockbench/internal/testkit/virtual"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
@@ -78,7 +81,7 @@ func TestLimitMatchesQueueingTheory(t *testing.T) {
 }
 
 // If the generator cannot offer a rate, the limit must be unknown. A single invalid run must not make the limit
-// unknown.
+// unknown. In both cases the page must have a chart of the valid runs.
 func TestGeneratorBoundLimitIsUnknown(t *testing.T) {
 	q := newQuestion(t, "2ms", 100*time.Millisecond, 2*time.Second)
 	for _, test := range []struct {
@@ -110,6 +113,11 @@ func TestGeneratorBoundLimitIsUnknown(t *testing.T) {
 			l := d.Locks[0]
 			if (l.Unknown != "") != test.unknown || l.Low == nil || test.unknown == (l.High != nil) || runs > mostRuns+attempts {
 				t.Errorf("after %d runs: %+v", runs, l)
+			}
+			var page bytes.Buffer
+			if err := document.WriteHTML(&page, d); err != nil ||
+				!strings.Contains(page.String(), "<figcaption>Wait p99 against the rate</figcaption>") {
+				t.Errorf("the page has no chart: %v", err)
 			}
 		})
 	}
