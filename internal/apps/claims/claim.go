@@ -159,8 +159,8 @@ func All() ([]Claim, error) {
 	return all, nil
 }
 
-// Parse parses the file of a claim. It returns an error for each key and each expectation that is wrong, joined. It does
-// not check the command lines (see Bench.Check).
+// Parse parses the file of a claim. It returns an error for each key and each expectation that is wrong, joined. It
+// does not check the command lines (see Bench.Check).
 func Parse(name string, content []byte) (Claim, error) {
 	c := Claim{File: untrusted.Printable(name), Rounds: 3}
 	decoder := yaml.NewDecoder(bytes.NewReader(content))

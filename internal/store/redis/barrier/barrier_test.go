@@ -76,8 +76,8 @@ func agreed(t *testing.T, members []*Member) string {
 }
 
 // Each generator contributes a random part to the run ID. The test forges the settings in Redis, so that they contain
-// the ID of another run. The members must agree on an ID that differs from the forged one. If a generator's part changes
-// afterwards, the session must end.
+// the ID of another run. The members must agree on an ID that differs from the forged one. If a generator's part
+// changes afterwards, the session must end.
 func TestKeysCannotChooseRunID(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
